@@ -4,3 +4,4 @@ pub mod count;
 pub mod price;
 pub mod stretch;
 pub mod times;
+pub mod way_back;

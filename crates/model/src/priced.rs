@@ -82,6 +82,9 @@ pub struct Priced {
     /// What it took where nothing was counted.
     #[serde(flatten)]
     pub times: Times,
+    /// The way back from a system call, which the kernel counts as user code; these times have it in the kernel's. Absent if it is not
+    /// known, or they are not divided.
+    pub way_back_ns: Option<Estimate>,
     /// Times as much CPU time as that was used where it was counted; absent if that is not known.
     pub counting_slowdown: Option<f64>,
     /// By which means it was counted.

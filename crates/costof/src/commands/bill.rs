@@ -10,9 +10,11 @@ use crate::plan::request::infos;
 use crate::record::Table;
 use crate::terminal::{log, print, prose_columns, set_working, watch_interrupts};
 use costof_measure::bill::price::{self, PriceList};
+use costof_measure::bill::times::with_way_back;
 use costof_measure::facts;
 use costof_model::bill::CountedCommand;
 use costof_model::priced::{Priced, Times};
+use costof_model::timing::Estimate;
 use costof_model::{Facts, word};
 use costof_report::bill as shown;
 use prices::Prices;
@@ -85,6 +87,9 @@ fn is_saved(file: &Path) -> bool {
         && first == *b"{"
 }
 
+/// What was counted, what it took by the kernel's ticks, and the way back from a system call.
+type Observed = (CountedCommand, Times, Option<Estimate>);
+
 /// What a bill is made by.
 struct Billing<'a> {
     table: Table,
@@ -109,17 +114,16 @@ impl Billing<'_> {
     }
 
     /// The bill of what was counted: with prices of this machine, measured where they lack.
-    fn priced(
-        &self,
-        (command, times): (CountedCommand, Times),
-        per_second: bool,
-    ) -> Result<Priced> {
+    fn priced(&self, (command, times, way_back): Observed, per_second: bool) -> Result<Priced> {
         let Billing { table, options, facts, interrupted } = self;
         let infos = infos(table);
         let list = PriceList::new(&infos);
         let seconds = command.counted.iter().map(|run| run.wall_ns as f64 / 1e9).sum();
         let stretches = if per_second { seconds } else { command.counted.len() as f64 };
         let items = price::tally(&command, stretches);
+        let way_back_ns = way_back.filter(|_| times.is_divided);
+        let times =
+            way_back_ns.map_or(times, |each| with_way_back(times, price::calls(&items), each));
         let cpu_ns = times.user_ns.value + times.kernel_ns.value;
         let mut prices = Prices::known(self, &list.needed(&items, cpu_ns))?;
         let mut values = list.values(|row| prices.value(row));
@@ -149,6 +153,7 @@ impl Billing<'_> {
             per_second,
             runs: command.timed.len(),
             times,
+            way_back_ns,
             counting_slowdown: command.counting_cost().map(|more| 1.0 + more),
             counted_by: word(first.means),
             not_counted: first.not_counted.clone(),

@@ -5,7 +5,7 @@
 mod list;
 mod tally;
 
-pub use tally::{Tallied, tally, waits};
+pub use tally::{Tallied, calls, tally, waits};
 
 use costof_model::expression::Value;
 use costof_model::priced::{Class, ClassTime, Elsewhere, PricedItem, Saving};
@@ -23,6 +23,9 @@ const WORTH_SAVING: f64 = 0.02;
 const ROUGHLY_NS: f64 = 1_000.0;
 /// The same of starting a process or a thread.
 const ROUGHLY_PROCESS_NS: f64 = 50_000.0;
+
+/// An operation takes up to this share more or less in another program than in costof's loop, as tools/bill-truths shows.
+const ELSEWHERE: f64 = 0.1;
 
 /// A metric of a point, which is a time or a rate.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +66,11 @@ struct SavingRule {
 }
 
 /// The values of a list's rows on a machine, in nanoseconds: of each, if it has one, and whether it is measured.
-pub struct Values(Vec<Option<Value>>);
+pub struct Values {
+    rows: Vec<Option<Value>>,
+    /// By which share a measured one may be off besides.
+    off: f64,
+}
 
 /// Rows, each so many times: those of one machine have a value together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -86,7 +93,8 @@ impl PriceList {
     /// The values of its rows, from what a machine's are in their own units; measured ones, or ranges that are predicted.
     pub fn values(&self, find: impl FnMut(&Row) -> Option<Value>) -> Values {
         let found = self.rows.iter().map(find);
-        Values(found.zip(&self.rows).map(|(value, row)| nanoseconds(value?, row.unit)).collect())
+        let rows = found.zip(&self.rows).map(|(value, row)| nanoseconds(value?, row.unit));
+        Values { rows: rows.collect(), off: ELSEWHERE }
     }
 
     /// The points that these items need, those that matter most first, of which the values have no measured one.
@@ -117,7 +125,7 @@ impl PriceList {
             // Prices come first.
             rows.for_each(|row| want(row, roughly / 10.0));
         }
-        let is_measured = |row: usize| matches!(values.0[row], Some(Value::Measured(..)));
+        let is_measured = |row: usize| matches!(values.rows[row], Some(Value::Measured(..)));
         let mut wanted: Vec<(usize, f64)> = wanted.into_iter().collect();
         wanted.retain(|(row, ns)| *ns >= WORTH_MEASURING * cpu_ns && !is_measured(*row));
         wanted.sort_by(|(_, one), (_, other)| other.total_cmp(one));
@@ -139,7 +147,7 @@ impl PriceList {
         items: &[Tallied],
         values: &Values,
     ) -> Result<(Vec<PricedItem>, Vec<ClassTime>, Estimate), String> {
-        if values.0[self.entry].is_none() {
+        if values.rows[self.entry].is_none() {
             return Err(format!(
                 "no price for entering the kernel: {}",
                 self.rows[self.entry].point
@@ -242,7 +250,8 @@ impl PriceList {
         kernel_ns: f64,
         (machine, from): (String, String),
     ) -> Option<Elsewhere> {
-        let (here, there) = (&here.measured(), &there.measured());
+        // The same program runs on both.
+        let [here, there] = &[here, there].map(|values| Values { off: 0.0, ..values.measured() });
         let (mut all, mut classes) = (Sum::default(), BTreeMap::<Class, Sum>::new());
         for item in items {
             let costs = self.costs(item, here);
@@ -306,7 +315,7 @@ impl PriceList {
         let each = done / price.of;
         let mut rest = price.at(price.cost[0].0, each);
         rest.add(&Sum::of(self.entry, price.entries * done), -1.0);
-        for (times, row) in price.less.iter().filter(|(_, row)| values.0[*row].is_some()) {
+        for (times, row) in price.less.iter().filter(|(_, row)| values.rows[*row].is_some()) {
             rest.add(&Sum::of(*row, times * done), -1.0);
         }
         let mut grows = price.at(item.size(), each);
@@ -389,7 +398,8 @@ impl Values {
     /// Those that are measured.
     fn measured(&self) -> Values {
         let is_measured = |value: &Value| matches!(value, Value::Measured(..));
-        Values(self.0.iter().map(|value| value.filter(is_measured)).collect())
+        let rows = self.rows.iter().map(|value| value.filter(is_measured)).collect();
+        Values { rows, off: self.off }
     }
 
     /// The value of a sum; `None` if one of its rows has none. Measured rows are independent of each other (MOVER: Zou
@@ -397,14 +407,16 @@ impl Values {
     fn get(&self, sum: Sum) -> Option<Estimate> {
         let (mut value, mut worst, mut apart) = (0.0, [0.0; 2], [0.0_f64; 2]);
         for (row, times) in sum.0 {
-            let known = self.0[row]?;
+            let known = self.rows[row]?;
             let (middle, (low, high)) = (known.middle(), known.ends()?);
             value += times * middle;
             let ends = if times >= 0.0 { [low, high] } else { [high, low] };
             for (end, known_end) in ends.into_iter().enumerate() {
                 let off = (times * (known_end - middle)).abs();
                 match known {
-                    Value::Measured(..) => apart[end] = apart[end].hypot(off),
+                    Value::Measured(..) => {
+                        apart[end] = apart[end].hypot(off).hypot(times * self.off * middle);
+                    }
                     Value::Predicted(..) => worst[end] += off,
                 }
             }

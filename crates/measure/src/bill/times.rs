@@ -55,8 +55,28 @@ pub fn times(runs: &[TimedRun], tick_ns: f64) -> Option<Times> {
     })
 }
 
+/// With the way back from so many system calls, which was counted as user code, as the kernel's.
+pub fn with_way_back(times: Times, calls: f64, each: Estimate) -> Times {
+    let moved = each.times(calls);
+    let Times { user_ns: user, kernel_ns: kernel, .. } = times;
+    let most = user.value + kernel.value;
+    Times {
+        user_ns: Estimate {
+            value: (user.value - moved.value).max(0.0),
+            low: (user.low - moved.high).max(0.0),
+            high: (user.high - moved.low).max(0.0),
+        },
+        kernel_ns: Estimate {
+            value: (kernel.value + moved.value).min(most),
+            low: (kernel.low + moved.low).min(most),
+            high: (kernel.high + moved.high).min(most.max(kernel.high)),
+        },
+        ..times
+    }
+}
+
 /// The interval of a share that so many ticks found (E. B. Wilson, Journal of the American Statistical Association 22, 1927).
-fn of_ticks(share: f64, ticks: f64) -> (f64, f64) {
+pub(super) fn of_ticks(share: f64, ticks: f64) -> (f64, f64) {
     let square = UPPER_NORMAL.powi(2) / ticks;
     let middle = (share + square / 2.0) / (1.0 + square);
     let half = (square * (share * (1.0 - share) + square / 4.0)).sqrt() / (1.0 + square);
@@ -103,6 +123,18 @@ mod tests {
         assert_eq!(times(&runs[..2], 1.0), None);
         let idle = times(&vec![run(0, 0); 3], 1.0).map(|times| times.kernel_ns.value);
         assert!(idle.is_none_or(|ns| ns == 0.0), "{idle:?}");
+    }
+
+    #[test]
+    fn the_way_back_is_the_kernels_and_no_more_than_there_was() {
+        let times = times(&vec![run(500, 500); 5], 1.0).unwrap();
+        let each = Estimate { value: 10.0, low: 8.0, high: 12.0 };
+        let moved = with_way_back(times, 20.0, each);
+        assert_eq!((moved.user_ns.value, moved.kernel_ns.value), (300.0, 700.0));
+        assert_eq!(moved.user_ns.low, times.user_ns.low - 240.0);
+        assert_eq!(moved.kernel_ns.low, times.kernel_ns.low + 160.0);
+        let all = with_way_back(times, 100.0, each);
+        assert_eq!((all.user_ns.value, all.kernel_ns.value), (0.0, 1000.0));
     }
 
     #[test]

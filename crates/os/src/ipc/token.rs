@@ -17,12 +17,12 @@ use std::os::fd::{AsRawFd, RawFd};
 pub use super::channel::{Between, Exchange, MAX_BYTES, Over, Wait};
 use super::channel::{Carrier, Carry, Channel, with};
 use crate::sched::partner::{Duty, Partner, Status};
-use crate::sched::usage;
+use crate::sched::usage::{self, Usage};
 
 /// Even numbers up to this are the leader's tokens; each answer is one more.
 const LAST_TOKEN: u8 = 248;
-/// Asks the partner to report its context switches.
-const COUNT_SWITCHES: u8 = 250;
+/// Asks the partner to report what it has used.
+const TELL_USAGE: u8 = 250;
 /// Asks the partner to end.
 const END: u8 = 252;
 
@@ -78,14 +78,12 @@ impl Leader {
         with!(carrier, round_trips(carrier, token, n))
     }
 
-    /// Context switches of both ends since they began: because they waited, and because something
-    /// else got the CPU. Takes a round trip.
-    pub fn switches(&mut self) -> io::Result<(u64, u64)> {
+    /// What this end and the partner have used since they began: context switches, and CPU time, which is the system's for the
+    /// partner. Takes a round trip.
+    pub fn usage(&mut self) -> io::Result<[Usage; 2]> {
         let carrier = &self.carrier;
-        with!(carrier, exchange(carrier, COUNT_SWITCHES))?;
-        let own = usage::thread();
-        let (voluntary, involuntary) = self.channel.status().switches();
-        Ok((voluntary + own.voluntary_switches, involuntary + own.involuntary_switches))
+        with!(carrier, exchange(carrier, TELL_USAGE))?;
+        Ok([usage::thread(), self.channel.status().usage()])
     }
 }
 
@@ -158,7 +156,7 @@ fn answer(carrier: &impl Carry, status: &Status) -> io::Result<()> {
         let token = carrier.receive(answered)?;
         match token {
             END => return Ok(()),
-            COUNT_SWITCHES => status.count_switches(),
+            TELL_USAGE => status.publish_usage(),
             _ => {}
         }
         answered = token.wrapping_add(1);
@@ -210,18 +208,20 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_tell_their_context_switches() {
+    fn both_ends_tell_what_they_used() {
         for between in [Between::Processes, Between::Threads] {
             // In a thread of its own: other threads of this process are tests too.
             std::thread::spawn(move || {
                 let exchange = exchange(between, Over::Pipe);
                 affinity::pin(&[exchange.cpu]).unwrap();
                 let mut leader = Leader::start(&exchange).unwrap();
-                let (voluntary, involuntary) = leader.switches().unwrap();
+                let before = leader.usage().unwrap();
                 leader.round_trips(500).unwrap();
-                let after = leader.switches().unwrap();
-                let switches = after.0 + after.1 - voluntary - involuntary;
-                assert!(switches >= 1000, "{between:?}: {switches}");
+                let after = leader.usage().unwrap();
+                for used in [0, 1].map(|end| after[end].since(&before[end])) {
+                    let switches = used.voluntary_switches + used.involuntary_switches;
+                    assert!(switches >= 500 && used.cpu_ns() > 0, "{between:?}: {used:?}");
+                }
             })
             .join()
             .unwrap();

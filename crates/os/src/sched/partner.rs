@@ -13,7 +13,7 @@ use rustix::process::Pid;
 
 use crate::process::child::{self, Child};
 use crate::sched::affinity;
-use crate::sched::usage;
+use crate::sched::usage::{self, Usage};
 
 /// A partner's reports, in memory that both ends share.
 #[derive(Debug, Default)]
@@ -22,6 +22,7 @@ pub(crate) struct Status {
     startup: Startup,
     voluntary: AtomicU64,
     involuntary: AtomicU64,
+    cpu_ns: AtomicU64,
 }
 
 /// The state of a starting thread or process: [`STARTING`], [`READY`], or [`FAILED`] and an error
@@ -48,17 +49,24 @@ pub(crate) enum Partner {
 }
 
 impl Status {
-    /// Context switches of the partner since it began, when it last published them: because it waited, and
-    /// because something else got its CPU.
-    pub(crate) fn switches(&self) -> (u64, u64) {
-        (self.voluntary.load(Ordering::Acquire), self.involuntary.load(Ordering::Acquire))
+    /// Context switches and CPU time of the partner since it began, when it last published them.
+    pub(crate) fn usage(&self) -> Usage {
+        let load = |of: &AtomicU64| of.load(Ordering::Acquire);
+        Usage {
+            voluntary_switches: load(&self.voluntary),
+            involuntary_switches: load(&self.involuntary),
+            system_ns: load(&self.cpu_ns),
+            ..Usage::default()
+        }
     }
 
-    /// For the partner: publishes its context switches so far.
-    pub(crate) fn count_switches(&self) {
+    /// For the partner: publishes that.
+    pub(crate) fn publish_usage(&self) {
         let usage = usage::thread();
-        self.voluntary.store(usage.voluntary_switches, Ordering::Release);
-        self.involuntary.store(usage.involuntary_switches, Ordering::Release);
+        let store = |of: &AtomicU64, count| of.store(count, Ordering::Release);
+        store(&self.voluntary, usage.voluntary_switches);
+        store(&self.involuntary, usage.involuntary_switches);
+        store(&self.cpu_ns, usage.cpu_ns());
     }
 }
 

@@ -31,6 +31,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// CPU time in user space and in the kernel, nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
     /// What was added since an earlier reading; the largest resident set is not a count and stays the same.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

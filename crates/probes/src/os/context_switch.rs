@@ -81,6 +81,8 @@ impl Measure for ContextSwitch {
         over_alone: Nanoseconds Lower,
         /// with cpus=same: `cost` minus `over_alone`: waking, choosing and switching
         switch_alone: Nanoseconds Lower,
+        /// CPU time of one switch (getrusage): what an end takes to receive the token, with its wait, and to send it, with the wake-up
+        cpu: Nanoseconds Lower,
         /// context switches of both ends as the kernel counts them (getrusage), divided by those
         /// that the token makes
         switches: One Neither,

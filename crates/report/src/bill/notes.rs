@@ -62,6 +62,12 @@ pub(super) fn notes(bill: &Priced) -> Vec<String> {
         counted(bill.runs, of),
         bill.counted_by
     )];
+    notes.extend(bill.way_back_ns.map(|each| {
+        format!(
+            "the way back from a system call, {}, is in the kernel's time, though the kernel counts it as user code",
+            duration(each)
+        )
+    }));
     notes.extend(bill.counting_slowdown.filter(|slowdown| *slowdown > 1.0 + SLOWED).map(
         |slowdown| {
             format!(

@@ -35,6 +35,7 @@ fn bill() -> Priced {
             waiting_ns: 5e6,
             queue_ns: None,
         },
+        way_back_ns: Some(estimate(40.0)),
         counting_slowdown: Some(1.2),
         counted_by: "ebpf".to_owned(),
         not_counted: Vec::new(),

@@ -1,15 +1,15 @@
 //! A program in turns: run as it is for its time, and counted for its counts.
 
-use super::Billing;
+use super::{Billing, Observed};
 use crate::commands::time::{expect_success, not_started, run_once};
 use crate::error::{Context, Error, Result, bail, wrong};
 use costof_measure::bill::count::{count, count_process};
 use costof_measure::bill::stretch;
 use costof_measure::bill::times::times;
+use costof_measure::bill::way_back::WayBack;
 use costof_measure::command::{Output, Program, Stopwatch};
 use costof_measure::gauge;
 use costof_model::bill::{CountedCommand, Counts, End, Means};
-use costof_model::priced::Times;
 use costof_model::{Facts, counted, word};
 use std::ffi::OsString;
 use std::fs;
@@ -25,12 +25,15 @@ const MAX_TIMED: usize = 1000;
 const POLL: Duration = Duration::from_millis(100);
 /// Counts differ little from run to run.
 const MAX_COUNTED: usize = 20;
+/// How long one look at the way back from system calls takes, and its share of all the time.
+const LOOK: Duration = Duration::from_millis(100);
+const LOOKS: f64 = 0.2;
 /// The kernel's ticks per second where its configuration cannot be read.
 const USUAL_HZ: f64 = 250.0;
 
 impl Billing<'_> {
     /// Runs a program, in turns as it is and counted.
-    pub(super) fn program(&self, words: &[OsString]) -> Result<(CountedCommand, Times)> {
+    pub(super) fn program(&self, words: &[OsString]) -> Result<Observed> {
         let text: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         let command = text.join(" ");
         let program = Program {
@@ -54,6 +57,7 @@ impl Billing<'_> {
         // The first run warms up, and does not count.
         run()?;
         let began = Instant::now();
+        let (mut way_back, mut looks) = (WayBack::default(), 0);
         let mut counting = Duration::ZERO;
         while of.timed.len() < MAX_TIMED {
             let passed = began.elapsed();
@@ -75,21 +79,27 @@ impl Billing<'_> {
                 counting += from.elapsed();
             }
             of.timed.push(run()?);
+            if LOOK * looks <= began.elapsed().mul_f64(LOOKS) {
+                way_back.look(LOOK);
+                looks += 1;
+            }
         }
-        let Some(times) = times(&of.timed, tick_ns(&self.facts)) else {
+        let tick_ns = tick_ns(&self.facts);
+        let Some(times) = times(&of.timed, tick_ns) else {
             let runs = counted(of.timed.len(), "run");
             return Err(Error::Nothing(format!("`{}`: no time from {runs}", of.command)));
         };
-        Ok((of, times))
+        Ok((of, times, way_back.ns(tick_ns)))
     }
 
     /// Looks at a process that runs already, in turns as it is and counted. Times are those of a second.
-    pub(super) fn process(&self, pid: u32) -> Result<(CountedCommand, Times)> {
+    pub(super) fn process(&self, pid: u32) -> Result<Observed> {
         let may_go_on = || !self.interrupted.load(Ordering::Relaxed);
         let gone = || format!("cannot read process {pid}");
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).context(gone())?;
         let command = format!("{} (process {pid})", name.trim_end());
         let mut of = CountedCommand { command, timed: Vec::new(), counted: Vec::new() };
+        let mut way_back = WayBack::default();
         let stretch = self.options.how_long / (2 * MIN_TIMED as u32);
         for _ in 0..MIN_TIMED {
             let before = stretch::used(pid).context(gone())?;
@@ -103,6 +113,7 @@ impl Billing<'_> {
             if !may_go_on() {
                 return Err(Error::Interrupted);
             }
+            way_back.look(LOOK);
             let counts = count_process(pid, stretch, self.options.by, &self.facts, may_go_on);
             let counts = counts.context(format_args!("cannot count process {pid}"))?;
             let has_ended = counts.end != End::Running;
@@ -114,10 +125,10 @@ impl Billing<'_> {
             }
         }
         // Times are those of a second, of which a stretch saw a part.
-        let tick_ns = tick_ns(&self.facts) / stretch.as_secs_f64();
-        let times = times(&of.timed, tick_ns)
+        let tick_ns = tick_ns(&self.facts);
+        let times = times(&of.timed, tick_ns / stretch.as_secs_f64())
             .ok_or_else(|| Error::Nothing(format!("{}: no time", of.command)))?;
-        Ok((of, times))
+        Ok((of, times, way_back.ns(tick_ns)))
     }
 }
 

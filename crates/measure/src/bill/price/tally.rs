@@ -1,6 +1,6 @@
 //! What was counted of a command, by the items that have prices.
 
-use costof_model::bill::{Count, CountedCommand, Counts, FaultKind, Item, merged};
+use costof_model::bill::{Count, CountedCommand, Counts, Distance, FaultKind, Item};
 use costof_model::priced::Wait;
 use costof_model::unit::display_bytes;
 use costof_model::word;
@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 /// What makes a thread, which is a clone by its call.
 const NEW_THREAD: &str = "new thread";
-const NEW_PAGE: &str = "fault on a new page";
 /// As many as the second cache of a core may hold.
-const MANY_PAGES: f64 = ((4 << 20) / 4096) as f64;
+const MANY_PAGES: u64 = (4 << 20) / 4096;
 /// The calls whose price depends on what their descriptor is of.
 const OF_ANY: [&str; 4] = ["read", "readv", "write", "writev"];
 
@@ -37,7 +36,8 @@ impl Tallied {
     }
 
     pub(super) fn is_call(&self) -> bool {
-        !(self.key.starts_with("fault") || matches!(&*self.key, "signal" | "switch" | "preempted"))
+        let is_event = ["fault", "wake-up"].iter().any(|event| self.key.starts_with(event));
+        !(is_event || matches!(&*self.key, "signal" | "switch" | "preempted"))
     }
 
     /// Such as `read of 64B`, or `read of 64B to 128B` if not all are equal.
@@ -57,7 +57,7 @@ impl Tallied {
 /// What was counted of a command, of each item as often as in one of so many runs or seconds.
 pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
     let mut items: BTreeMap<(String, Option<u8>), Tallied> = BTreeMap::new();
-    for (key, count) in command.counted.iter().flat_map(keyed) {
+    for (key, count) in command.counted.iter().flat_map(keyed).filter(|(_, it)| it.count > 0) {
         let size = match &count.item {
             Item::Call { size, .. } => size.map(|class| class.0),
             _ => None,
@@ -73,14 +73,16 @@ pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
         of.errors += count.errors as f64 / runs;
         of.bytes += count.bytes as f64 / runs;
     }
-    for item in items.values_mut().filter(|item| item.key == NEW_PAGE && item.count > MANY_PAGES) {
-        item.key += " of many";
-    }
     let key = "fault".to_owned();
     let count = other_faults(command, runs);
     let faults = Tallied { key: key.clone(), class: None, count, errors: 0.0, bytes: 0.0 };
     items.extend((count > 0.0).then_some(((key, None), faults)));
     items.into_values().collect()
+}
+
+/// How many system calls these are.
+pub fn calls(items: &[Tallied]) -> f64 {
+    items.iter().filter(|item| item.is_call()).map(|item| item.count).sum()
 }
 
 /// The faults of no known kind. How many there were in all is only known of a running process that was counted, and of a
@@ -103,53 +105,65 @@ fn is_minor(count: &Count) -> bool {
     matches!(count.item, Item::Fault { kind: FaultKind::Minor, .. })
 }
 
-/// The counts of a run that have prices, each with the name that `prices.toml` has for it.
+/// The counts of a run that have prices, each with the name that `prices.toml` has for it. A process that has more than one thread
+/// made all but the first one by as many of its clones.
 fn keyed(counts: &Counts) -> Vec<(String, Count)> {
-    let key = |count: &Count| -> Option<String> {
-        Some(match &count.item {
-            Item::Call { name, of: Some(of), .. } if OF_ANY.contains(&&**name) => {
-                format!("{} {name}", word(of))
-            }
-            Item::Call { name, .. } => name.to_owned(),
-            Item::Fault { kind, .. } => match kind {
-                FaultKind::FirstRead => "fault on a file's page",
-                FaultKind::WriteProtected => "fault on a protected page",
-                FaultKind::FirstWrite => NEW_PAGE,
-                FaultKind::Minor | FaultKind::Major => return None,
-            }
-            .to_owned(),
-            Item::Wait { .. } => "switch".to_owned(),
-            Item::Preempted => "preempted".to_owned(),
-            Item::Signal { .. } => "signal".to_owned(),
-            Item::WakeUp { .. } | Item::BlockIo { .. } => return None,
-        })
-    };
-    let all = with_new_threads(counts).into_iter().filter(|count| count.count > 0);
-    all.filter_map(|count| Some((key(&count)?, count))).collect()
+    let mut new_threads: BTreeMap<i32, u64> = BTreeMap::new();
+    let mut new_pages: BTreeMap<i32, u64> = BTreeMap::new();
+    for thread in &counts.threads {
+        *new_threads.entry(thread.process).or_default() +=
+            u64::from(thread.thread != thread.process);
+        let is_new =
+            |count: &&Count| matches!(count.item, Item::Fault { kind: FaultKind::FirstWrite, .. });
+        let pages: u64 = thread.items.iter().filter(is_new).map(|count| count.count).sum();
+        *new_pages.entry(thread.process).or_default() += pages;
+    }
+    let mut keyed = Vec::new();
+    for (thread, count) in
+        counts.threads.iter().flat_map(|it| it.items.iter().map(move |count| (it, count)))
+    {
+        let has_many = new_pages[&thread.process] > MANY_PAGES;
+        let Some(key) = key(&count.item, has_many) else { continue };
+        let mut count = count.clone();
+        if matches!(&*key, "clone" | "clone3") {
+            let left = new_threads.entry(thread.process).or_default();
+            let made = count.count.saturating_sub(count.errors).min(*left);
+            (*left, count.count) = (*left - made, count.count - made);
+            keyed.push((NEW_THREAD.to_owned(), Count { count: made, errors: 0, ..count.clone() }));
+        }
+        keyed.push((key, count));
+    }
+    keyed
 }
 
-/// The sum of the threads, in which those clones that made a thread are calls by the name of [`NEW_THREAD`]: a process that has
-/// more than one thread made all but the first one.
-fn with_new_threads(counts: &Counts) -> Vec<Count> {
-    let mut threads: BTreeMap<i32, u64> = BTreeMap::new();
-    for thread in counts.threads.iter().filter(|thread| thread.thread != thread.process) {
-        *threads.entry(thread.process).or_default() += 1;
-    }
-    let mut all = Vec::new();
-    for thread in &counts.threads {
-        let left = threads.entry(thread.process).or_default();
-        for mut count in thread.items.iter().cloned() {
-            let is_clone = matches!(&count.item, Item::Call { name, .. } if matches!(&**name, "clone" | "clone3"));
-            if is_clone {
-                let made = count.count.saturating_sub(count.errors).min(*left);
-                (*left, count.count) = (*left - made, count.count - made);
-                let item = Item::Call { name: NEW_THREAD.to_owned(), size: None, of: None };
-                all.push(Count { item, count: made, errors: 0, bytes: 0, waited_ns: 0 });
-            }
-            all.push(count);
+/// The name of an item of a process, which may have many new pages.
+fn key(item: &Item, has_many: bool) -> Option<String> {
+    let name = match item {
+        Item::Call { name, of: Some(of), .. } if OF_ANY.contains(&&**name) => {
+            return Some(format!("{} {name}", word(of)));
         }
-    }
-    merged(all)
+        Item::Call { name, .. } => name,
+        Item::Fault { kind, .. } => match kind {
+            FaultKind::FirstRead => "fault on a file's page",
+            FaultKind::WriteProtected => "fault on a protected page",
+            FaultKind::FirstWrite if has_many => "fault on a new page of many",
+            FaultKind::FirstWrite => "fault on a new page",
+            FaultKind::Minor | FaultKind::Major => return None,
+        },
+        Item::Wait { .. } => "switch",
+        Item::Preempted => "preempted",
+        Item::Signal { .. } => "signal",
+        // What else wakes a thread does so at no cost of the command's.
+        Item::WakeUp { distance, by_itself: true } => match distance {
+            Distance::SameCpu => return None,
+            Distance::Sibling => "wake-up across a core's threads",
+            Distance::SameCache => "wake-up across cores",
+            Distance::SameNode => "wake-up across caches",
+            Distance::OtherNode => "wake-up across nodes",
+        },
+        Item::WakeUp { .. } | Item::BlockIo { .. } => return None,
+    };
+    Some(name.to_owned())
 }
 
 /// What a command waited for in one of so many runs or seconds, the longest first.

@@ -51,10 +51,11 @@ fn list() -> PriceList {
 
 /// Each row's median and how far its interval reaches to both sides.
 fn values(list: &PriceList, known: &[(&str, f64, f64)]) -> Values {
-    list.values(|row| {
+    let values = list.values(|row| {
         let (_, ns, off) = known.iter().find(|(name, ..)| *name == row.point.probe)?;
         Some(Value::Measured(*ns, Some((ns - off, ns + off))))
-    })
+    });
+    Values { off: 0.0, ..values }
 }
 
 const ALL: [(&str, f64, f64); 5] = [
@@ -82,6 +83,15 @@ fn an_item_costs_what_its_row_says_and_is_divided_by_class() {
     assert_eq!(by_class(Class::Entry), Some(1000.0));
     assert_eq!(by_class(Class::Files), Some(500.0));
     assert_eq!(by_class(Class::Copies), None, "the first size copies nothing");
+}
+
+#[test]
+fn a_price_may_be_off_elsewhere() {
+    let list = list();
+    let known = values(&list, &[("enter", 100.0, 0.0)]);
+    let values = Values { off: 0.1, ..known };
+    let (_, _, all) = list.items(&[item("getppid", 10.0, 0.0)], &values).unwrap();
+    assert_eq!((all.value, all.low, all.high), (1000.0, 900.0, 1100.0));
 }
 
 #[test]

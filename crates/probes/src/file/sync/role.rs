@@ -210,7 +210,7 @@ fn commit(
     let ns = clock.ns(clock.end().saturating_sub(began).saturating_sub(untimed));
     if !appends {
         let used = usage::thread().since(&used);
-        meter.value("cpu", (used.user_ns + used.system_ns) as f64 / count as f64);
+        meter.value("cpu", used.cpu_ns() as f64 / count as f64);
     }
     let all = count + others.load(Ordering::Relaxed) - others_before;
     meter.value("rate", all as f64 * 1e9 / ns);

@@ -4,13 +4,14 @@ use super::{ContextSwitch, Over};
 use crate::ends::{TokenExchange, broken, cannot_start, keep, partner_cpu};
 use crate::prelude::*;
 use costof_os::ipc::token::{self, Alone, Exchange, Wait};
+use costof_os::sched::usage::Usage;
 use costof_stats::median;
 
 pub(super) struct Switcher {
     exchange: Exchange,
     token: TokenExchange,
-    /// Context switches of both ends before.
-    before: (u64, u64),
+    /// What both ends had used before.
+    before: [Usage; 2],
     round_trips: u64,
 }
 
@@ -36,7 +37,7 @@ impl Setup<ContextSwitch> for Switcher {
         let mut token = TokenExchange::start(&exchange, awake)?;
         Ok(Switcher {
             exchange,
-            before: token.leader.switches().map_err(broken)?,
+            before: token.leader.usage().map_err(broken)?,
             token,
             round_trips: 0,
         })
@@ -50,9 +51,10 @@ impl Setup<ContextSwitch> for Switcher {
     }
 
     fn check(mut self, point: &At<ContextSwitch>, meter: &mut Meter<'_>) -> Result {
-        let after = self.token.leader.switches().map_err(broken)?;
-        let voluntary = (after.0 - self.before.0) as f64;
-        let involuntary = (after.1 - self.before.1) as f64;
+        let after = self.token.leader.usage().map_err(broken)?;
+        let [own, partner] = [0, 1].map(|end| after[end].since(&self.before[end]));
+        let voluntary = (own.voluntary_switches + partner.voluntary_switches) as f64;
+        let involuntary = (own.involuntary_switches + partner.involuntary_switches) as f64;
         let switches = (voluntary + involuntary) / (2 * self.round_trips) as f64;
         // On two CPUs a busy machine may run the end that waits so late that it finds the token
         // there.
@@ -65,6 +67,8 @@ impl Setup<ContextSwitch> for Switcher {
             "the token went back and forth, but the kernel counted only {switches:.2} context switches \
              for each that was meant: the ends found it without waiting"
         );
+        // This end also measures.
+        meter.value("cpu", partner.cpu_ns() as f64 / self.round_trips as f64);
         meter.value("switches", switches);
         meter.value("preempted", involuntary / (voluntary + involuntary));
         meter.value("over_alone", over_alone_ns(&self.exchange, meter)?);
