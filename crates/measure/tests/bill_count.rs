@@ -267,6 +267,26 @@ fn ebpf_counts_waits_wake_ups_and_faults() {
 }
 
 #[test]
+fn whom_else_a_program_wakes_is_counted() {
+    let fifo = std::env::temp_dir().join(format!("costof-fifo-{}", std::process::id()));
+    Command::new("mkfifo").arg(&fifo).status().unwrap();
+    let reads = fifo.clone();
+    let reader = std::thread::spawn(move || fs::read(reads).unwrap().len());
+    let of = format!("of={}", fifo.display());
+    let counts = counted(&["dd", "if=/dev/zero", &of, "bs=1", "count=1000"], Means::Ebpf);
+    if counts.is_none() {
+        drop(fs::OpenOptions::new().write(true).open(&fifo));
+    }
+    let read = reader.join().unwrap();
+    fs::remove_file(&fifo).unwrap();
+    let Some(counts) = counts else { return };
+    assert_eq!(read, 1000);
+    let sum = counts.sum();
+    // dd has no other thread.
+    find(&sum, |count| matches!(count.item, Item::WakeUp { by_itself: true, .. }));
+}
+
+#[test]
 fn ptrace_says_what_it_cannot_count() {
     let Some(counts) = counted(&["true"], Means::Ptrace) else { return };
     assert!(counts.not_counted[0].starts_with("page faults by kind, waits"), "{counts:?}");

@@ -1,6 +1,6 @@
 //! What was counted of a command, by the items that have prices.
 
-use costof_model::bill::{Count, CountedCommand, Counts, Distance, FaultKind, Item};
+use costof_model::bill::{Count, CountedCommand, Counts, Distance, End, FaultKind, Item};
 use costof_model::priced::Wait;
 use costof_model::unit::display_bytes;
 use costof_model::word;
@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// What makes a thread, which is a clone by its call.
 const NEW_THREAD: &str = "new thread";
+/// The execve that costof makes for the program, and the program's end.
+const START: &str = "start of the program";
 /// As many as the second cache of a core may hold.
 const MANY_PAGES: u64 = (4 << 20) / 4096;
 /// The calls whose price depends on what their descriptor is of.
@@ -36,7 +38,7 @@ impl Tallied {
     }
 
     pub(super) fn is_call(&self) -> bool {
-        let is_event = ["fault", "wake-up"].iter().any(|event| self.key.starts_with(event));
+        let is_event = ["fault", "wake-up", START].iter().any(|event| self.key.starts_with(event));
         !(is_event || matches!(&*self.key, "signal" | "switch" | "preempted"))
     }
 
@@ -73,10 +75,12 @@ pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
         of.errors += count.errors as f64 / runs;
         of.bytes += count.bytes as f64 / runs;
     }
-    let key = "fault".to_owned();
-    let count = other_faults(command, runs);
-    let faults = Tallied { key: key.clone(), class: None, count, errors: 0.0, bytes: 0.0 };
-    items.extend((count > 0.0).then_some(((key, None), faults)));
+    let starts = command.counted.iter().filter(|it| !matches!(it.end, End::Running | End::Ended));
+    let others = [("fault", other_faults(command, runs)), (START, starts.count() as f64 / runs)];
+    for (key, count) in others.map(|(key, count)| (key.to_owned(), count)) {
+        let of = Tallied { key: key.clone(), class: None, count, errors: 0.0, bytes: 0.0 };
+        items.extend((count > 0.0).then_some(((key, None), of)));
+    }
     items.into_values().collect()
 }
 

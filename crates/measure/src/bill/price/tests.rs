@@ -1,6 +1,6 @@
 use super::*;
 use costof_model::TimedRun;
-use costof_model::bill::{Count, CountedCommand, Counts, FaultKind, Item};
+use costof_model::bill::{Count, CountedCommand, Counts, Distance, FaultKind, Item};
 use costof_model::bill::{End, Means, SizeClass, ThreadCounts};
 use costof_model::priced::Wait;
 use costof_model::testing::probe_info;
@@ -323,5 +323,49 @@ fn a_clone_makes_a_thread_of_its_process_or_a_process() {
     let command = CountedCommand { command: "p".to_owned(), timed: vec![], counted: vec![counts] };
     let tally: Vec<_> =
         tally(&command, 1.0).into_iter().map(|item| (item.key, item.count, item.errors)).collect();
-    assert_eq!(tally, [("clone3".to_owned(), 2.0, 1.0), ("new thread".to_owned(), 3.0, 0.0)]);
+    let expected =
+        [("clone3", 2.0, 1.0), ("new thread", 3.0, 0.0), ("start of the program", 1.0, 0.0)];
+    assert_eq!(tally, expected.map(|(key, count, errors)| (key.to_owned(), count, errors)));
+}
+
+#[test]
+fn a_process_with_many_new_pages_pays_for_memory_and_wake_ups_go_by_distance() {
+    let count = |item, count| Count { item, count, errors: 0, bytes: 0, waited_ns: 0 };
+    let new_pages =
+        |pages| count(Item::Fault { kind: FaultKind::FirstWrite, in_kernel: false }, pages);
+    let wake_up = |distance, by_itself| count(Item::WakeUp { distance, by_itself }, 1);
+    let thread =
+        |process, items| ThreadCounts { process, thread: process, name: "p".to_owned(), items };
+    let wake_ups = vec![
+        wake_up(Distance::SameCache, true),
+        wake_up(Distance::SameCache, false),
+        wake_up(Distance::SameCpu, true),
+        wake_up(Distance::OtherNode, true),
+        new_pages(600),
+    ];
+    let counts = Counts {
+        means: Means::Ebpf,
+        not_counted: vec![],
+        threads: vec![
+            thread(1, wake_ups),
+            thread(2, vec![new_pages(600)]),
+            thread(3, vec![new_pages(2000)]),
+        ],
+        whole: vec![],
+        wall_ns: 1,
+        user_ns: 1,
+        system_ns: 1,
+        end: End::Running,
+    };
+    let command = CountedCommand { command: "p".to_owned(), timed: vec![], counted: vec![counts] };
+    let all = tally(&command, 1.0);
+    let tally: Vec<_> = all.iter().map(|item| (&*item.key, item.count)).collect();
+    let expected = [
+        ("fault on a new page", 1200.0),
+        ("fault on a new page of many", 2000.0),
+        ("wake-up across cores", 1.0),
+        ("wake-up across nodes", 1.0),
+    ];
+    assert_eq!(tally, expected);
+    assert_eq!(calls(&all), 0.0, "none is a system call");
 }
