@@ -1,4 +1,4 @@
-// Programs of known composition for tools/bill-truths: PROGRAM KIND SEED FOLDER. FOLDER has a file of 64 MiB, called `file`.
+// Programs of known composition for tools/bill-truths: PROGRAM KIND SEED FOLDER. FOLDER has a file of 16 MiB, called `file`.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FILE_BYTES = 64 << 20, BLOCK = 64 << 10, SMALL = 64, PAGE = 4096, PAGES = 16384 };
+enum { FILE_BYTES = 16 << 20, BLOCK = 64 << 10, SMALL = 64, PAGE = 4096, PAGES = 16384 };
 
 static char buffer[BLOCK];
-static int file, zero, null, synced;
+static int file, zero, null;
 
 static void expect(long done, long wanted) {
     if (done != wanted) err(1, "%ld and not %ld", done, wanted);
@@ -109,8 +109,8 @@ static void echo(long count) {
 
 static void syncs(long count) {
     while (count--) {
-        expect(pwrite(synced, buffer, PAGE, 0), PAGE);
-        expect(fdatasync(synced), 0);
+        expect(pwrite(file, buffer, PAGE, count * PAGE % FILE_BYTES), PAGE);
+        expect(fdatasync(file), 0);
     }
 }
 
@@ -129,7 +129,6 @@ int main(int argc, char **argv) {
     if (argc != 4 || chdir(argv[3])) errx(2, "usage: KIND SEED FOLDER");
     srand(atoi(argv[2]));
     file = open("file", O_RDWR), zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
-    synced = open("synced", O_RDWR | O_CREAT, 0600);
     for (int kind = 0; kind < (int)(sizeof KINDS / sizeof *KINDS); kind++) {
         if (strcmp(argv[1], KINDS[kind].name) == 0) KINDS[kind].run(KINDS[kind].count);
         if (strcmp(argv[1], "mixed") == 0) KINDS[kind].run(KINDS[kind].count * (rand() % 100) / 400);

@@ -126,17 +126,18 @@ impl Billing<'_> {
             way_back_ns.map_or(times, |each| with_way_back(times, price::calls(&items), each));
         let cpu_ns = times.user_ns.value + times.kernel_ns.value;
         let mut prices = Prices::known(self, &list.needed(&items, cpu_ns))?;
-        let mut values = list.values(|row| prices.value(row));
-        let missing = list.missing(&items, &values, cpu_ns);
-        if !missing.is_empty() && prices.measure(&missing, interrupted)? {
-            values = list.values(|row| prices.value(row));
+        let sound = list.values(|row| prices.value(row, true));
+        let missing = list.missing(&items, &sound, cpu_ns);
+        if !missing.is_empty() {
+            prices.measure(&missing, interrupted)?;
         }
+        let values = list.values(|row| prices.value(row, false));
         set_working(false);
         let (priced, classes, itemised_ns) = list.items(&items, &values).map_err(Error::Nothing)?;
         let mut elsewhere = Vec::new();
         for path in &options.elsewhere {
             let other = Prices::of_run(table, path)?;
-            let there = list.values(|row| other.value(row));
+            let there = list.values(|row| other.value(row, false));
             let from = (other.machine(), path.display().to_string());
             match list.elsewhere(&items, (&values, &there), times.kernel_ns.value, from) {
                 Some(found) => elsewhere.push(found),

@@ -68,10 +68,10 @@ impl Prices {
         facts.map_or_else(|| "an unknown machine".to_owned(), Facts::machine_class)
     }
 
-    /// Measures these points into a run of the history; whether anything was measured.
-    pub(super) fn measure(&mut self, missing: &[Point], interrupted: &AtomicBool) -> Result<bool> {
+    /// Measures these points into a run of the history, if it may.
+    pub(super) fn measure(&mut self, missing: &[Point], interrupted: &AtomicBool) -> Result<()> {
         if !self.may_measure {
-            return Ok(false);
+            return Ok(());
         }
         let names = counted(missing.len(), "price");
         log(format_args!("measuring {names} that no run has, for at most {} s", BUDGET.as_secs()));
@@ -81,21 +81,17 @@ impl Prices {
         let all = RunOptions { chosen, ..RunOptions::new(limit, None) };
         let points: Vec<&Point> = missing.iter().collect();
         match estimate::measure(self.table, &all, &points, interrupted) {
-            Ok(run) => {
-                self.runs.insert(0, run);
-                Ok(true)
-            }
-            Err(Error::Nothing(why)) => {
-                log(format_args!("no price was measured: {why}"));
-                Ok(false)
-            }
-            Err(error) => Err(error),
+            Ok(run) => self.runs.insert(0, run),
+            Err(Error::Nothing(why)) => log(format_args!("no price was measured: {why}")),
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
-    /// What a row costs: as measured, or else as predicted.
-    pub(super) fn value(&self, row: &Row) -> Option<Value> {
-        if let Some((_, of)) = self.measured(row) {
+    /// What a row costs: as measured, by a sound row or by any, or else as predicted.
+    pub(super) fn value(&self, row: &Row, must_be_sound: bool) -> Option<Value> {
+        let is_enough = |of: &PointRow| of.is_sound() || !must_be_sound;
+        if let Some((_, of)) = self.measured(row).filter(|(_, of)| is_enough(of)) {
             let estimate = of.estimate(&row.metric)?;
             return Some(Value::Measured(estimate.median, estimate.usable_interval()));
         }
