@@ -16,11 +16,18 @@ use costof_model::run_file::Run;
 fn beside_the_good_one(words: &str) -> (Run, Ended) {
     let place = Place::new();
     let line = format!("run test.good {words} --quick --seed 1 --out run.jsonl");
-    let ended = place.run_misbehaving(&line).expect_code(0);
+    let mut ended = place.run_misbehaving(&line);
     place.expect_nothing_runs();
     let run = place.run_file();
-    assert!(run.end.is_some());
-    assert_eq!(point(&run, "test.good").state, State::Ok);
+    assert!(run.end.is_some(), "{ended:?}");
+    let is_refused = |row: &FailureRow| {
+        row.point.probe == "test.good" && row.reason.contains("twice the work took")
+    };
+    // A busy machine may leave it without a number.
+    if !run.failures.iter().any(is_refused) {
+        ended = ended.expect_code(0);
+        assert_eq!(point(&run, "test.good").state, State::Ok);
+    }
     expect_all_launches(&run, "test.good");
     assert_contains(&ended.out, "test.good");
     (run, ended)
