@@ -6,7 +6,6 @@ use super::pieces::{AFTER, Pieces, packets};
 use crate::prelude::*;
 use crate::two_ends::{Over, SOCKETS, joined};
 use costof_exchange::pattern::repeat as exchange;
-use costof_os::memory::arena::base_page_bytes;
 use costof_os::net::receive::{self, FIELDS_MAX, MESSAGE_MIN_BYTES, Shape};
 
 words! {

@@ -1,9 +1,7 @@
 //! `ipc.bandwidth`: how many bytes per second reach another process.
 
 use crate::ends::{broken, cannot_start, keep, partner_cpu};
-use crate::os::context_switch;
 use crate::prelude::*;
-use crate::wake::Awake;
 use costof_os::ipc::flow::{Flow, MAX_BYTES, Through};
 
 words! {

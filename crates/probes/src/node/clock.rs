@@ -4,8 +4,6 @@ use super::core::running;
 use crate::expect::at_the_clock;
 use crate::prelude::*;
 use costof_measure::core_clock::{ROTATE_CYCLES, rotate};
-use costof_stats::median;
-use std::hint::black_box;
 use std::thread;
 
 /// How long a launch lasts. Its three launches follow each other at once, so the cores work for twenty seconds.

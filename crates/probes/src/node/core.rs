@@ -6,8 +6,6 @@ use crate::prelude::*;
 use costof_measure::core_clock::{ROTATE_CYCLES, rotate};
 use costof_measure::gauge::Gauge;
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::memory::arena::Arena;
-use std::hint::black_box;
 
 words! {
     /// What a core does.

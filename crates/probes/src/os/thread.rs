@@ -3,7 +3,6 @@
 use crate::ends;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::prelude::*;
-use costof_os::sched::affinity;
 use costof_os::sched::threads::{ThreadApi, start};
 
 words! {

@@ -3,7 +3,6 @@
 use crate::cpu::vm_exit;
 use crate::os::context_switch::resumed;
 use crate::prelude::*;
-use crate::wake::Awake;
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
 /// The smallest slack that can be set, in nanoseconds.

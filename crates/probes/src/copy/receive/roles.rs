@@ -6,9 +6,6 @@ use crate::two_ends::{broken, cannot_reach, rendezvous};
 use costof_exchange::pattern::repeat::{Sender, call};
 use costof_exchange::progress::windows::KIB;
 use costof_exchange::rendezvous::{Address, Listener};
-use costof_model::Rendezvous;
-use costof_os::memory::arena::base_page_bytes;
-use costof_os::sched::affinity;
 
 /// Warm-up: socket buffers grow, and TCP's window, which takes ten round trips to reach 16 MiB.
 const RAMP: Duration = Duration::from_millis(50);

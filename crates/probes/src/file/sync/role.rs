@@ -5,11 +5,9 @@ use crate::file::target_file::{self, TargetFile};
 use crate::prelude::*;
 use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Writer};
-use costof_os::sched::{affinity, usage};
-use std::io;
+use costof_os::sched::usage;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::Duration;
 
 /// Writes before the first that counts.
 const WARM_UP: u64 = 2;

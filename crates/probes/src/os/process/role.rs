@@ -2,7 +2,6 @@
 
 use super::{Exec, How, Process};
 use crate::prelude::*;
-use costof_os::memory::arena::Arena;
 use costof_os::process::resident_bytes;
 use costof_os::process::spawn::{Child, Starter};
 use costof_os::process::uncopied::copied_bytes;

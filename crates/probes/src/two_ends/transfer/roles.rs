@@ -10,7 +10,6 @@ use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::{Incoming, MessageSender, Order, Outgoing};
 use costof_exchange::transport::{Endpoint, Transport};
-use costof_model::Rendezvous;
 use costof_model::protocol::{BY_HAND, ByHand};
 
 /// How long to wait for messages in flight at the end of a user's transfer.

@@ -10,7 +10,6 @@ use costof_exchange::pattern::flow::{self, Content, Receiver};
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::Datagrams;
-use costof_model::Rendezvous;
 use costof_model::protocol::BY_HAND;
 use costof_os::memory::fields::Messages;
 use std::io::ErrorKind;
