@@ -372,9 +372,12 @@ pub trait Role {
 
 /// One end's part in a probe at points of a type; as [`Role`].
 pub trait RoleAt<P> {
+    /// As [`Role::blocks`], if it is the same at every point.
+    const BLOCKS: bool = false;
+
     /// As [`Role::blocks`].
     fn blocks(&self, _point: &At<P>) -> bool {
-        false
+        Self::BLOCKS
     }
 
     /// As [`Role::prepare`].

@@ -124,9 +124,7 @@ struct Proxied {
 }
 
 impl Setup<Forward> for Proxied {
-    fn blocks(_: &At<Forward>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Forward>, launch: &Launch) -> Result<Proxied> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;

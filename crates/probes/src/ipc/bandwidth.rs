@@ -123,9 +123,7 @@ struct Sender {
 }
 
 impl Setup<Bandwidth> for Sender {
-    fn blocks(_: &At<Bandwidth>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Bandwidth>, launch: &Launch) -> Result<Sender> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;

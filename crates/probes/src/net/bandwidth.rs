@@ -167,9 +167,7 @@ impl Receiving {
 }
 
 impl RoleAt<Bandwidth> for Receiving {
-    fn blocks(&self, _: &At<Bandwidth>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers> {
         check(point)?;
@@ -254,9 +252,7 @@ impl Sending {
 }
 
 impl RoleAt<Bandwidth> for Sending {
-    fn blocks(&self, _: &At<Bandwidth>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, _: &At<Bandwidth>, offers: &Offers) -> Result<Offers> {
         self.offers = offers.clone();

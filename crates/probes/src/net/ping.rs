@@ -99,9 +99,7 @@ const LOST: Duration = Duration::from_secs(1);
 const LOST_FIRST: u32 = 3;
 
 impl RoleAt<Ping> for Client {
-    fn blocks(&self, _: &At<Ping>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Ping>, offers: &Offers) -> Result<Offers> {
         let address: IpAddr = rendezvous::offered(offers)?;

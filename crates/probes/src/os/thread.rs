@@ -110,9 +110,7 @@ struct Creator {
 }
 
 impl Setup<Thread> for Creator {
-    fn blocks(_: &At<Thread>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Thread>, launch: &Launch) -> Result<Creator> {
         let wanted = Thread::processors(point);

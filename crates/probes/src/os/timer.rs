@@ -94,9 +94,7 @@ impl Measure for Timer {
 }
 
 impl Setup<Timer> for Awake {
-    fn blocks(_: &At<Timer>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Awake> {
         let least = point.slack == Slack::Least;

@@ -38,9 +38,7 @@ impl Sending {
 }
 
 impl RoleAt<Receive> for Sending {
-    fn blocks(&self, _: &At<Receive>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Receive>, _: &Offers) -> Result<Offers> {
         let page_bytes = base_page_bytes();
@@ -109,9 +107,7 @@ impl Receiving {
 }
 
 impl RoleAt<Receive> for Receiving {
-    fn blocks(&self, _: &At<Receive>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, _: &At<Receive>, offers: &Offers) -> Result<Offers> {
         self.offers = offers.clone();

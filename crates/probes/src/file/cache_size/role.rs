@@ -43,9 +43,7 @@ impl Rereader {
 
 impl RoleAt<CacheSize> for Rereader {
     /// It waits for the device.
-    fn blocks(&self, _: &At<CacheSize>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers> {
         self.reader = None;

@@ -85,9 +85,7 @@ impl Syncing {
 
 impl RoleAt<Sync> for Syncing {
     /// It waits for the device.
-    fn blocks(&self, _: &At<Sync>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Sync>, _: &Offers) -> Result<Offers> {
         self.writer = None;

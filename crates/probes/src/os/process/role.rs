@@ -13,9 +13,7 @@ pub(super) struct Parent {
 }
 
 impl Setup<Process> for Parent {
-    fn blocks(_: &At<Process>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent> {
         let refused = |error| refused(point, &error);

@@ -95,9 +95,7 @@ impl<P> RoleAt<P> for Receiving
 where
     for<'a> Transfer: From<&'a P>,
 {
-    fn blocks(&self, _: &At<P>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers> {
         let transfer = Transfer::from(&point.axes).under(self.by_hand);
@@ -221,9 +219,7 @@ impl<P> RoleAt<P> for Sending
 where
     for<'a> Transfer: From<&'a P>,
 {
-    fn blocks(&self, _: &At<P>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers> {
         // The other end may be a different build.

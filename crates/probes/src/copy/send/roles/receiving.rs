@@ -131,9 +131,7 @@ impl Receiving {
 }
 
 impl RoleAt<CopySend> for Receiving {
-    fn blocks(&self, _: &At<CopySend>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<CopySend>, _: &Offers) -> Result<Offers> {
         check(point)?;

@@ -273,9 +273,7 @@ impl Sending {
 }
 
 impl RoleAt<CopySend> for Sending {
-    fn blocks(&self, _: &At<CopySend>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<CopySend>, offers: &Offers) -> Result<Offers> {
         check(point)?;
