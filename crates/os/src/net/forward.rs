@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd};
+use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 
@@ -275,12 +275,7 @@ impl Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Closing the ring also cancels, but later, when the buffers are gone. A signal interrupts this.
-        let cancel = || {
-            let submitter = self.ring.submitter();
-            submitter.register_sync_cancel(None, CancelBuilder::any())
-        };
-        while cancel().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
+        ring::cancel_all(&self.ring);
     }
 }
 

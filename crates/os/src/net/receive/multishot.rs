@@ -12,7 +12,7 @@ use crate::net::buffer_ring::BufferRing;
 use crate::net::{ring, unsupported};
 use std::io::{self, ErrorKind};
 
-use io_uring::types::{CancelBuilder, Fd};
+use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode};
 
 /// How many buffers there are, a power of two, and the limits of their size, which is otherwise that of a
@@ -161,12 +161,6 @@ impl Way for Multishot {
 
 impl Drop for Multishot {
     fn drop(&mut self) {
-        // Closing the ring also cancels, but later, when the buffers are gone. A signal interrupts this. If it
-        // fails otherwise, nothing is in flight, or the kernel has no such receive (before Linux 6.0).
-        let cancel = || {
-            let submitter = self.ring.submitter();
-            submitter.register_sync_cancel(None, CancelBuilder::any())
-        };
-        while cancel().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
+        ring::cancel_all(&self.ring);
     }
 }
