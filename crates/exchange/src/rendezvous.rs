@@ -399,10 +399,7 @@ impl Flow {
     ///
     /// Those of connect(2).
     pub(crate) fn connect(&mut self) -> io::Result<()> {
-        match self.peer.take() {
-            Some(peer) => connect_only_to(&self.socket, &peer),
-            None => Ok(()),
-        }
+        self.peer.take().map_or(Ok(()), |peer| connect_only_to(&self.socket, &peer))
     }
 
     /// Sends the token, which is short enough for any socket to accept at once.

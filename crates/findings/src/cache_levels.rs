@@ -5,9 +5,7 @@
 //! measure: a cache that is indexed by physical addresses gives way gradually, from about half its size on.
 
 use crate::memory_latency::{Claim, Curve, Server, claims, curves};
-use crate::text::{bytes, list, maybe, ns, size, when};
-use crate::{Finding, Kind};
-use costof_model::Run;
+use crate::prelude::*;
 use costof_stats::changepoints::{Level, half_way};
 
 /// A claimed cache.

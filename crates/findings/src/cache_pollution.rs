@@ -1,13 +1,9 @@
 //! Which way of sending spares which cache level most. Misses decide if the run counted them. Otherwise it is
 //! the time: how much longer a read takes of data that the caches held before.
 
-use crate::naming::place;
-use crate::pairs::{Pair, pairs};
+use crate::prelude::*;
 use crate::sends::comparable;
-use crate::text::{bytes, maybe, ns, range, size};
-use crate::{Finding, Interval, Kind};
 use costof_model::facts::CacheKind;
-use costof_model::{Group, PointRow, Run};
 
 /// Ways of sending that make fewer copies. Each is compared with the one that makes all of them.
 const FEWER: [&str; 2] = ["sendmsg", "msg_zerocopy"];

@@ -2,10 +2,9 @@
 //! contradiction is a row that surely does.
 
 use crate::naming::row_name;
+use crate::prelude::*;
 use crate::sureness::Points;
-use crate::text::maybe;
-use crate::{Finding, Kind};
-use costof_model::{Better, Estimate, Point, PointRow, ProbeInfo, Relation, Run};
+use costof_model::{Estimate, ProbeInfo, Relation};
 
 /// Intervals that are less than this factor apart contradict nothing: rows may have been disturbed for up to
 /// a tenth of their time.

@@ -3,10 +3,9 @@
 
 use crate::modes::two_modes;
 use crate::naming::circumstances;
-use crate::pairs::{page_bytes, surely_more};
-use crate::text::{bytes, link, maybe, ns, percent, range, whole};
-use crate::{Finding, Interval, Kind};
-use costof_model::{Better, Group, Point, PointRow, Run, Select};
+use crate::pairs::page_bytes;
+use crate::prelude::*;
+use crate::text::link;
 use std::cmp::Reverse;
 
 /// Two rows that differ in one axis.

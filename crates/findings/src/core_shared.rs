@@ -1,10 +1,9 @@
 //! Finds what else used the measured core, and which operations took longer meanwhile.
 
 use crate::naming::label;
-use crate::text::{list, percent};
-use crate::{Finding, Kind};
+use crate::prelude::*;
+use costof_model::Selection;
 use costof_model::noise::{CoreGauge, MEASURED};
-use costof_model::{Better, PointRow, Run, Selection};
 use std::collections::BTreeMap;
 
 /// If a core is shared for a smaller part of the time, no number that is shown changes.

@@ -12,10 +12,7 @@
 //! where the other two lines do. Between neighbours that are far apart the shape of the curve is unknown, so
 //! the interval ends at these neighbours.
 
-use crate::Interval;
-use crate::pairs::{Pair, pairs};
-use crate::text::{range, size};
-use costof_model::{Better, PointRow, Run, Select};
+use crate::prelude::*;
 
 /// If the next size is at most this many times as large, the interval may end between the two. If it is less
 /// than that, each says something about the other.

@@ -1,8 +1,6 @@
 //! Finds the size up to which files are read from memory.
 
-use crate::text::whole;
-use crate::{Finding, Kind};
-use costof_model::{PointRow, Run};
+use crate::prelude::*;
 use costof_stats::changepoints::{Level, half_way, level, levels};
 
 const MIB: f64 = (1 << 20) as f64;

@@ -1,9 +1,7 @@
 //! Finds on which devices the files of a run are, and how much of the data that was read came from there.
 
-use crate::text::{maybe, ns, percent, range, span, when};
-use crate::{Finding, Kind};
+use crate::prelude::*;
 use costof_model::facts::Medium;
-use costof_model::{Run, Select};
 
 /// The least time of a seek and part of a turn, in nanoseconds, and that of a read of flash, below which only
 /// memory answers: 7,200 turns a minute are 8.3 ms for one; flash takes 40 µs and more, fast kinds 10.

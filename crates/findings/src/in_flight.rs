@@ -2,10 +2,8 @@
 //! starves a transport.
 
 use crate::over;
-use crate::pairs::greatest;
-use crate::text::{self, bytes, list, maybe, ns, rate};
-use crate::{Finding, Kind};
-use costof_model::{Link, PointRow, Run, Select};
+use crate::prelude::*;
+use crate::text;
 
 pub(crate) const PROBES: [&str; 2] = ["net.stream", "rudp.loss"];
 

@@ -1,11 +1,9 @@
 //! Puts a remote procedure call on one scale with the costs beneath it: a copy of as many bytes, a system
 //! call, and the round trips of the transports.
 
-use crate::naming::place;
 use crate::over;
-use crate::text::{maybe, ns, range, times};
-use crate::{Finding, Interval, Kind};
-use costof_model::{Group, PointRow, Run, State, Text, display_bytes};
+use crate::prelude::*;
+use costof_model::{State, Text, display_bytes};
 
 /// The transport that calls are compared with.
 const PLAIN: &str = "tcp";

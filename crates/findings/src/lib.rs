@@ -28,6 +28,7 @@ pub mod noise;
 mod over;
 mod page_sizes;
 mod pairs;
+mod prelude;
 mod queue_overflow;
 mod reliable_datagrams;
 mod remote_file;

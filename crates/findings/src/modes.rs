@@ -1,10 +1,9 @@
 //! Costs that come in two modes.
 
 use crate::naming::row_name;
-use crate::text::{maybe, percent};
-use crate::{Finding, Kind};
+use crate::prelude::*;
+use costof_model::Estimate;
 use costof_model::metric::Mode;
-use costof_model::{Estimate, PointRow, Run};
 
 /// At most this many rows are named.
 const NAMED: usize = 6;

@@ -5,9 +5,8 @@
 //! they hold.
 
 use crate::interval::{of_launches, value};
-use crate::text::{maybe, percent, range, span, when, whole};
-use crate::{Finding, Interval, Kind};
-use costof_model::{CpuSet, Facts, LaunchPoint, Point, PointRow, Run, Unit, counted};
+use crate::prelude::*;
+use costof_model::{CpuSet, LaunchPoint, Unit};
 use costof_stats::median;
 use std::collections::{BTreeMap, HashMap};
 

@@ -2,10 +2,7 @@
 //! pages.
 
 use crate::memory_latency::{Load, claims, loads};
-use crate::pairs::surely_more;
-use crate::text::{bytes, ns, range, when};
-use crate::{Finding, Kind};
-use costof_model::Run;
+use crate::prelude::*;
 
 const SMALL: &str = "4KiB";
 const HUGE: &str = "2MiB";

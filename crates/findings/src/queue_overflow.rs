@@ -1,10 +1,8 @@
 //! Finds where the queue of the receiver's socket is too short for what is in flight.
 
 use crate::in_flight::{PROBES, contender, is_study, window};
-use crate::pairs::surely_more;
-use crate::text::{bytes, link, maybe, ns, rate};
-use crate::{Finding, Kind};
-use costof_model::{PointRow, Run};
+use crate::prelude::*;
+use crate::text::link;
 
 /// A queue is too short from this share of dropped datagrams on: fewer may be dropped if the
 /// receiver was late once.

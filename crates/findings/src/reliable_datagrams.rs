@@ -1,11 +1,8 @@
 //! What reliability adds to the round trip of a datagram, and at which peer.
 
-use crate::naming::place;
 use crate::over;
-use crate::pairs::{Pair, ends, pairs, rows};
-use crate::text::{bytes, maybe, ns, range, times};
-use crate::{Finding, Interval, Kind};
-use costof_model::{Group, PointRow, Run, Select};
+use crate::pairs::rows;
+use crate::prelude::*;
 
 /// The protocol that the others are compared with.
 const PLAIN: &str = "udp";

@@ -1,10 +1,8 @@
 //! Finds what limits reads of a remote file: the link, the server, the client, or the wait of one call for
 //! the one before.
 
-use crate::pairs::greatest;
-use crate::text::{bytes, ns, percent, rate, when};
-use crate::{Finding, Kind};
-use costof_model::{PointRow, Run, Select, State};
+use crate::prelude::*;
+use costof_model::State;
 
 /// From this share of its time on, the client's CPU is the limit.
 const BUSY: f64 = 0.9;

@@ -1,10 +1,9 @@
 //! Finds the size from which on one way of sending beats another under the same circumstances.
 
 use crate::crossover::{Crossover, compare};
-use crate::naming::place;
+use crate::noise;
+use crate::prelude::*;
 use crate::sends::{MORE_ROOM, PROBE, comparable, falls_back, is_paced};
-use crate::{Finding, Kind, noise};
-use costof_model::{Group, Point, PointRow, Run, Select};
 use std::collections::HashSet;
 
 /// The two ways of each comparison, and its kind of finding.

@@ -1,10 +1,7 @@
 //! The time to stream through 1 MiB of main memory, as back-of-the-envelope estimates count it, and the share
 //! of the memory modules' bandwidth that reads reach.
 
-use crate::pairs::greatest;
-use crate::text::{ns, percent, rate, when};
-use crate::{Finding, Kind};
-use costof_model::{PointRow, Run, Select};
+use crate::prelude::*;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 

@@ -1,8 +1,7 @@
 //! How surprising findings are: how far the points of a finding lie outside their predictions.
 
+use crate::prelude::*;
 use crate::sureness::Points;
-use crate::{Finding, Kind};
-use costof_model::{PointRow, Run};
 use std::cmp::Reverse;
 
 /// Sorts the most surprising first. Equally surprising findings keep their order.

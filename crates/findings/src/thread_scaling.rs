@@ -1,11 +1,7 @@
 //! How much more several threads send than one, and what that costs per KiB.
 
-use crate::naming::place;
-use crate::pairs::{Pair, pairs};
+use crate::prelude::*;
 use crate::sends::PROBE;
-use crate::text::{list, maybe, percent, range, size, span, times};
-use crate::{Finding, Interval, Kind};
-use costof_model::{Group, PointRow, Run, counted};
 
 const SENDER: &str = "sender_running";
 /// A single thread that runs for less than this share of the time surely waits.

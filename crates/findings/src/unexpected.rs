@@ -1,11 +1,9 @@
 //! Finds results of sends and receives that contradict their prediction, and why.
 
 use crate::naming::{circumstances, over};
-use crate::pairs::greatest;
+use crate::prelude::*;
 use crate::saturated::{HAS_TIME, SATURATED};
-use crate::text::maybe;
-use crate::{Finding, Kind, surprise};
-use costof_model::{Better, PointRow, Run, Select};
+use crate::surprise;
 
 /// Probes whose predictions are sums of costs that other probes measured.
 const LAYER: &str = "copy.";

@@ -1,8 +1,6 @@
 //! The cost of an exit to the hypervisor.
 
-use crate::text::{ns, range, whole};
-use crate::{Finding, Kind};
-use costof_model::Run;
+use crate::prelude::*;
 
 /// The cost of an exit, in system calls.
 pub(crate) fn virtualisation(run: &Run) -> Vec<Finding> {

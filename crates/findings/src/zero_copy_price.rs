@@ -1,11 +1,7 @@
 //! What a send without a copy costs in addition, and what it saves: why it does not always pay off.
 
-use crate::naming::place;
-use crate::pairs::{ends, pairs};
+use crate::prelude::*;
 use crate::sends::comparable;
-use crate::text::{ns, size};
-use crate::{Finding, Interval, Kind};
-use costof_model::{Group, PointRow, Run};
 
 const TIME: &str = "cpu_sender";
 

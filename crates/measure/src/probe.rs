@@ -139,6 +139,8 @@ pub trait Measure: TypedPoint {
     const BLOCKS_BY: NameList = &[];
     /// As [`Probe::budget`].
     const BUDGET: Option<Budget> = None;
+    /// As [`Probe::processors`], if it is the same at every point.
+    const PROCESSORS: usize = 1;
     /// The names of the roles, in the order in which they are prepared; the last one leads.
     const ROLE_NAMES: NameList = &["only"];
     /// How each role starts: see [`role`].
@@ -187,7 +189,7 @@ pub trait Measure: TypedPoint {
 
     /// As [`Probe::processors`].
     fn processors(_point: &At<Self>) -> usize {
-        1
+        Self::PROCESSORS
     }
 
     /// Relations between its points and others of a run that hold on every machine. A finding
@@ -370,9 +372,12 @@ pub trait Role {
 
 /// One end's part in a probe at points of a type; as [`Role`].
 pub trait RoleAt<P> {
+    /// As [`Role::blocks`], if it is the same at every point.
+    const BLOCKS: bool = false;
+
     /// As [`Role::blocks`].
     fn blocks(&self, _point: &At<P>) -> bool {
-        false
+        Self::BLOCKS
     }
 
     /// As [`Role::prepare`].

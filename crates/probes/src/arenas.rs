@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use costof_measure::facts::available_bytes;
 use costof_model::typed;
-use costof_os::memory::arena::{Arena, PageSize};
 use costof_os::memory::numa;
 
 words! {

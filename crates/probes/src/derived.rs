@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use costof_model::metric::Gauged;
 use costof_model::{CoreState, Data, Measured, Selection};
-use costof_stats::median;
 
 /// The median cost of one operation over a launch's batches, in nanoseconds; `None` if the metric
 /// has no batches.

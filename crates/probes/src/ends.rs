@@ -2,7 +2,6 @@
 //! awake.
 
 use crate::prelude::*;
-use crate::wake::Awake;
 use costof_os::ipc::token::{Exchange, Leader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 

@@ -1,11 +1,11 @@
-//! What every probe needs.
+//! What probes need.
 
 pub(crate) use crate::arenas::Pages;
 pub(crate) use crate::ends::Cpus;
 pub(crate) use crate::expect::{self, cost_cycles, cost_ns, cycles};
-pub(crate) use crate::os::syscall;
+pub(crate) use crate::os::{context_switch, syscall};
 pub(crate) use crate::setup::{FirstError, Setup, alone, repeat_fallible};
-pub(crate) use crate::wake::{self, Wake};
+pub(crate) use crate::wake::{self, Awake, Wake};
 pub(crate) use crate::{arenas, derived, sizes, threads};
 pub(crate) use costof_measure::meter::Meter;
 pub(crate) use costof_measure::metrics;
@@ -18,10 +18,15 @@ pub(crate) use costof_model::typed::{
 };
 pub(crate) use costof_model::{
     Alias, At, AxisOf, Cost, Facts, Failure, Headline, Launch, Link, MeasuredRows, Offers,
-    OrFailure, Planned, Prediction, Relation, Report, Text, TypedPoint, Unit, Words, display_bytes,
-    ensure, fail, headlines, point, unsupported, words,
+    OrFailure, Planned, Prediction, Relation, Rendezvous, Report, Text, TypedPoint, Unit, Words,
+    display_bytes, ensure, fail, headlines, point, unsupported, words,
 };
+pub(crate) use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
+pub(crate) use costof_os::sched::affinity;
+pub(crate) use costof_stats::median;
 pub(crate) use fastrand::Rng;
+pub(crate) use std::cell::RefCell;
+pub(crate) use std::hint::black_box;
 pub(crate) use std::io;
 pub(crate) use std::time::{Duration, Instant};
 

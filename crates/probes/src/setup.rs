@@ -6,9 +6,12 @@ use costof_measure::probe::Role;
 /// The setup of a point of `P`. Only one exists at a time: that of an earlier point is dropped
 /// before the next is set up.
 pub(crate) trait Setup<P>: Sized {
+    /// As [`RoleAt::BLOCKS`].
+    const BLOCKS: bool = false;
+
     /// As [`RoleAt::blocks`].
     fn blocks(_point: &At<P>) -> bool {
-        false
+        Self::BLOCKS
     }
 
     /// Sets the point up, untimed.

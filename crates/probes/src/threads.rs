@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use costof_model::CpuSet;
-use costof_os::sched::affinity;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 

@@ -37,15 +37,9 @@ const MAX_CHECKPOINTS: usize = 1024;
 /// The least interval between two of them, at first.
 const MIN_INTERVAL_NS: u64 = 250_000;
 
+/// Without checkpoints. Adding them later does not allocate.
 impl Default for Checkpoints {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Checkpoints {
-    /// Without checkpoints. Adding them later does not allocate.
-    pub fn new() -> Self {
         Self {
             all: Vec::with_capacity(MAX_CHECKPOINTS),
             interval_ns: MIN_INTERVAL_NS,
@@ -56,7 +50,9 @@ impl Checkpoints {
             calls: 0,
         }
     }
+}
 
+impl Checkpoints {
     /// Counts a call that transferred this many bytes. Returns whether it is time to
     /// [`record`](Checkpoints::record).
     #[inline]
@@ -158,13 +154,13 @@ mod tests {
     #[test]
     fn the_clock_is_read_after_so_many_bytes_or_calls() {
         let due_after = |bytes| {
-            let mut checkpoints = Checkpoints::new();
+            let mut checkpoints = Checkpoints::default();
             (1..=100).find(|_| checkpoints.is_due_after(bytes))
         };
         assert_eq!(due_after(0), Some(CLOCK_CALLS));
         assert_eq!(due_after(CLOCK_BYTES / 4), Some(4));
         assert_eq!(due_after(CLOCK_BYTES), Some(1));
-        let mut checkpoints = Checkpoints::new();
+        let mut checkpoints = Checkpoints::default();
         checkpoints.is_due_after(CLOCK_BYTES);
         checkpoints.record(CLOCK_BYTES);
         assert_eq!((checkpoints.bytes, checkpoints.calls), (0, 0));
@@ -174,7 +170,7 @@ mod tests {
 
     #[test]
     fn checkpoints_thin_out_where_they_become_many() {
-        let mut checkpoints = Checkpoints::new();
+        let mut checkpoints = Checkpoints::default();
         for at_ns in (0..5000).map(|number| number * MIN_INTERVAL_NS) {
             if at_ns >= checkpoints.next_ns {
                 checkpoints.add(Checkpoint { at_ns, ..Checkpoint::default() });

@@ -41,7 +41,7 @@ impl Incoming {
             bytes: 0,
             messages: 0,
             header: [0; HEADER_BYTES],
-            checkpoints: Checkpoints::new(),
+            checkpoints: Checkpoints::default(),
             duration_ns: 0,
             window_bytes: window.map(|window| window * size as u64),
             first: (0, 0),

@@ -83,7 +83,7 @@ impl Outgoing {
             counts: Counts::default(),
             latencies_ns: Vec::with_capacity(timed),
             starved: 0,
-            checkpoints: Checkpoints::new(),
+            checkpoints: Checkpoints::default(),
             started_ns: 0,
             now_ns: 0,
             stop: None,

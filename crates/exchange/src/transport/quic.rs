@@ -161,10 +161,7 @@ async fn soon<T, E>(call: impl Future<Output = Result<T, E>>) -> io::Result<Opti
 where
     io::Error: From<E>,
 {
-    match timeout(STREAM_POLL_INTERVAL, call).await {
-        Ok(done) => Ok(Some(done?)),
-        Err(_) => Ok(None),
-    }
+    Ok(timeout(STREAM_POLL_INTERVAL, call).await.ok().transpose()?)
 }
 
 async fn send(

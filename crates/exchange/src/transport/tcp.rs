@@ -99,10 +99,8 @@ impl Receiver {
             0 => return Err(ErrorKind::ConnectionReset.into()),
             length => length,
         };
-        match incoming.handle_bytes(&buffer[..length])? {
-            Some(count) => self.0.write_all(&count),
-            None => Ok(()),
-        }
+        let count = incoming.handle_bytes(&buffer[..length])?;
+        count.map_or(Ok(()), |count| self.0.write_all(&count))
     }
 }
 

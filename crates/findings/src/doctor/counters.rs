@@ -1,9 +1,8 @@
 //! Checks which events can be counted.
 
 use super::verdict::{Verdict, case, holds, is_filtered, is_virtual, sysctl, tried};
-use crate::text::maybe;
+use crate::prelude::*;
 use costof_model::facts::Trial;
-use costof_model::{Facts, Probed};
 
 pub(super) fn software_events(facts: &Facts, probed: &Probed) -> Option<Verdict> {
     let level = sysctl(facts, "kernel.perf_event_paranoid");

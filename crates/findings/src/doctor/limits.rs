@@ -1,8 +1,7 @@
 //! Checks the resources and limits that this process was started with.
 
 use super::verdict::{Verdict, absent, case, sysctl};
-use crate::text::maybe;
-use costof_model::{Facts, Probed, counted};
+use crate::prelude::*;
 
 /// Many containers have the weight 39, which container engines compute from the default share. A lower weight
 /// is deliberate.

@@ -1,9 +1,8 @@
 //! Checks the links of network devices.
 
 use super::verdict::{Verdict, case};
-use crate::text::maybe;
+use crate::prelude::*;
 use costof_model::facts::NetworkDevice;
-use costof_model::{Facts, Probed};
 
 /// What may happen to packets: the counts of it, those of all packets, the share from which on a link is not healthy, and
 /// its name. Ethernet allows one wrong bit in 10¹² (IEEE 802.3); a share of lost packets of 1 in 10⁴ slows TCP; the kernel

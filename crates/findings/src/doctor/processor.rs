@@ -1,9 +1,8 @@
 //! Checks what a CPU costs in addition to its work: shared cores, idle states, mitigations.
 
 use super::verdict::{Verdict, absent, case, is_virtual};
-use crate::text::maybe;
+use crate::prelude::*;
 use costof_model::facts::Idle;
-use costof_model::{Facts, Probed};
 
 /// Leaving a state below C1 costs some 10 µs, as long as a round trip over loopback.
 const DEEP_IDLE_NS: u64 = 10_000;

@@ -8,7 +8,6 @@
 //!
 //! Source: pread(2), io_uring_enter(2), `IORING_OP_READ` (Linux 5.6), mmap(2), madvise(2).
 
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -44,7 +43,6 @@ const MAX_FAILED_WAITS: u32 = 1000;
 const BUFFER_ALIGNMENT: usize = 4096;
 
 /// Reads the blocks of a file.
-#[derive(Debug)]
 pub struct Reader {
     inner: Inner,
     order: Order,
@@ -53,10 +51,9 @@ pub struct Reader {
     count: u64,
 }
 
-#[derive(Debug)]
 enum Inner {
     Pread(File),
-    Uring(Ring, File),
+    Uring(IoUring, File),
     Map(Mapped),
 }
 
@@ -73,14 +70,6 @@ struct Slots {
     last: usize,
     /// Whether a ring has been left with reads in flight, whose completions may still come.
     gave_up: bool,
-}
-
-struct Ring(IoUring);
-
-impl fmt::Debug for Ring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Ring")
-    }
 }
 
 /// A shared mapping of a file that may become shorter.
@@ -113,7 +102,7 @@ impl Reader {
         memory.populate()?;
         let inner = match engine {
             Engine::Pread => Inner::Pread(file),
-            Engine::Uring(depth) => Inner::Uring(Ring(ring(depth)?), file),
+            Engine::Uring(depth) => Inner::Uring(ring(depth)?, file),
             Engine::Map => Inner::Map(Mapped::new(&file, order.end() as usize, is_random)?),
         };
         Ok(Self {
@@ -192,7 +181,7 @@ impl Reader {
             }
             Inner::Uring(ring, file) => {
                 let file = Fd(file.as_raw_fd());
-                self.slots.uring(&mut ring.0, file, &mut self.order, n, stamp, each)
+                self.slots.uring(ring, file, &mut self.order, n, stamp, each)
             }
         }
     }
@@ -539,7 +528,7 @@ mod tests {
             };
             // Another file in the ring's place, so that no wait succeeds.
             // SAFETY: takes open descriptors.
-            unsafe { libc::dup2(data.file().as_raw_fd(), ring.0.as_raw_fd()) };
+            unsafe { libc::dup2(data.file().as_raw_fd(), ring.as_raw_fd()) };
             let first = reader.read(1).unwrap_err().to_string();
             let second = reader.read(1).unwrap_err().to_string();
             assert!(!first.contains("given up"), "{first}");
@@ -558,7 +547,7 @@ mod tests {
             Reader::new(Engine::Map, file, order, true)
         };
         let first = mapped().unwrap();
-        let refused = mapped().unwrap_err();
+        let refused = mapped().err().unwrap();
         assert_eq!(refused.raw_os_error(), Some(libc::EDEADLK));
         drop(first);
         mapped().unwrap();

@@ -6,8 +6,8 @@
 use std::io;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
+use io_uring::{IoUring, cqueue};
 
 use crate::memory::arena::{Arena, PageSize};
 use crate::net::unsupported;
@@ -57,5 +57,27 @@ impl BufferRing {
         // as it would an atomic number.
         let tail = unsafe { AtomicU16::from_ptr(BufRingEntry::tail(ring).cast_mut()) };
         tail.store(self.tail, Ordering::Release);
+    }
+
+    /// The buffer that a multishot receive has filled, and with how many bytes: none at the end of the stream. `None` if it
+    /// must be requested again, as where all buffers were full.
+    #[inline]
+    pub(super) fn filled(&self, completion: &cqueue::Entry) -> io::Result<Option<(u16, usize)>> {
+        match completion.result() {
+            0 => Ok(Some((0, 0))),
+            bytes @ 1.. => {
+                let buffer = cqueue::buffer_select(completion.flags());
+                let buffer = buffer.filter(|buffer| *buffer < self.count);
+                let none = || io::Error::other("received bytes are in no buffer");
+                Ok(Some((buffer.ok_or_else(none)?, bytes as usize)))
+            }
+            error => match -error {
+                libc::ENOBUFS | libc::EINTR => Ok(None),
+                libc::EINVAL => {
+                    Err(unsupported("this kernel's io_uring has no multishot receive (Linux 6.0)"))
+                }
+                error => Err(io::Error::from_raw_os_error(error)),
+            },
+        }
     }
 }

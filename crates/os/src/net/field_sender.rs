@@ -150,7 +150,6 @@ impl Counts {
 ///
 /// The thread that sends the first message must send and complete all of them: an io_uring ring belongs to
 /// one thread.
-#[derive(Debug)]
 pub struct FieldSender {
     // It is dropped first: a ring holds requests that read the messages.
     way: Way,
@@ -159,7 +158,6 @@ pub struct FieldSender {
     counts: Counts,
 }
 
-#[derive(Debug)]
 enum Way {
     CopyAndSend(CopyAndSend),
     Sendmsg(Sendmsg),

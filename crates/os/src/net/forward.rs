@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd};
+use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 
@@ -198,7 +198,7 @@ impl Uring {
                     self.is_sending = cqueue::more(completion.flags());
                     self.sent(completion.result(), done)?;
                 } else {
-                    self.received(completion.result(), completion.flags())?;
+                    self.received(&completion)?;
                 }
             }
             if self.has_ended && self.arrived.is_empty() {
@@ -228,28 +228,16 @@ impl Uring {
     }
 
     /// Takes a buffer that was filled, and lends it for sending.
-    fn received(&mut self, result: i32, flags: u32) -> io::Result<()> {
-        self.is_receiving = cqueue::more(flags);
-        match result {
-            0 => self.has_ended = true,
-            bytes @ 1.. => {
-                let buffer = cqueue::buffer_select(flags).filter(|buffer| *buffer < BUFFERS);
-                let buffer =
-                    buffer.ok_or_else(|| io::Error::other("received bytes are in no buffer"))?;
-                let bytes = (bytes as usize).min(BUFFER_BYTES);
+    fn received(&mut self, completion: &cqueue::Entry) -> io::Result<()> {
+        self.is_receiving = cqueue::more(completion.flags());
+        match self.receive.filled(completion)? {
+            Some((_, 0)) => self.has_ended = true,
+            Some((buffer, bytes)) => {
+                let bytes = bytes.min(BUFFER_BYTES);
                 self.arrived.push_back((buffer, bytes));
                 self.send.lend(buffer, self.address(buffer), bytes);
             }
-            error => match -error {
-                // All buffers were full, so it requests again.
-                libc::ENOBUFS | libc::EINTR => {}
-                libc::EINVAL => {
-                    return Err(unsupported(
-                        "this kernel's io_uring has no multishot receive (Linux 6.0)",
-                    ));
-                }
-                error => return Err(io::Error::from_raw_os_error(error)),
-            },
+            None => {}
         }
         Ok(())
     }
@@ -275,12 +263,7 @@ impl Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Closing the ring also cancels, but later, when the buffers are gone. A signal interrupts this.
-        let cancel = || {
-            let submitter = self.ring.submitter();
-            submitter.register_sync_cancel(None, CancelBuilder::any())
-        };
-        while cancel().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
+        ring::cancel_all(&self.ring);
     }
 }
 

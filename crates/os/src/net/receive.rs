@@ -110,12 +110,6 @@ pub struct Receiver {
     counts: Counts,
 }
 
-impl std::fmt::Debug for Receiver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Receiver").field("counts", &self.counts).finish_non_exhaustive()
-    }
-}
-
 impl Receiver {
     /// Receives from a connected stream socket, and sends [`READY`].
     ///

@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-use io_uring::types::{SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe};
 
 use crate::net::unsupported;
@@ -42,6 +42,14 @@ pub(crate) fn open(
         return Err(unsupported(why));
     }
     Ok((ring, false))
+}
+
+/// Cancels all requests of a ring before their buffers are freed: closing it also cancels, but later. If it fails, nothing
+/// is in flight, or the kernel has none of the receives that stay in flight (before Linux 6.0).
+pub(crate) fn cancel_all(ring: &IoUring) {
+    let cancel = || ring.submitter().register_sync_cancel(None, CancelBuilder::any());
+    // A signal interrupts it.
+    while cancel().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {}
 }
 
 /// Why there is no ring, and what may be the cause.

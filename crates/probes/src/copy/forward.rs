@@ -1,16 +1,13 @@
 //! `copy.forward`: what a proxy pays to pass bytes on.
 
-use crate::ends::{Cpus, broken, cannot_start, keep, partner_cpu, tcp_over_loopback};
+use crate::ends::{broken, cannot_start, keep, partner_cpu, tcp_over_loopback};
 use crate::net::rtt::Rtt;
 use crate::prelude::*;
-use crate::wake::{self, Awake, Wake};
 use costof_os::net::forward::{Forwarded, Forwarder, Way};
-use costof_os::sched::affinity;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 words! {
     /// By which calls the proxy passes bytes on.
@@ -127,9 +124,7 @@ struct Proxied {
 }
 
 impl Setup<Forward> for Proxied {
-    fn blocks(_: &At<Forward>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Forward>, launch: &Launch) -> Result<Proxied> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;

@@ -6,7 +6,6 @@ use super::pieces::{AFTER, Pieces, packets};
 use crate::prelude::*;
 use crate::two_ends::{Over, SOCKETS, joined};
 use costof_exchange::pattern::repeat as exchange;
-use costof_os::memory::arena::base_page_bytes;
 use costof_os::net::receive::{self, FIELDS_MAX, MESSAGE_MIN_BYTES, Shape};
 
 words! {
@@ -125,6 +124,7 @@ impl Measure for Receive {
         &[&["how", "size"], &["how", "over"], &["how", "sent_by"]];
     const ROUNDS: u32 = 2;
     const BLOCKS_BY: NameList = &["size", "over", "fields"];
+    const PROCESSORS: usize = 2;
     const ROLE_NAMES: NameList = &["sender", "receiver"];
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Receive>(roles::Sending::start(launch)?),
@@ -166,10 +166,6 @@ impl Measure for Receive {
     fn memory_bytes(point: &At<Self>) -> u64 {
         // Both ends' messages and the socket buffers. Uncopied messages use 16 MiB or more.
         5 * point.size as u64 + (32 << 20)
-    }
-
-    fn processors(_: &At<Self>) -> usize {
-        2
     }
 
     fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {

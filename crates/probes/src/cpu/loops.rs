@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use costof_os::cpu::loops;
-use std::hint::black_box;
 
 words! {
     /// What the loop does besides counting.

@@ -3,7 +3,6 @@
 #[cfg(feature = "quic")]
 mod role;
 
-use crate::expect::cycles;
 use crate::prelude::*;
 
 words! {

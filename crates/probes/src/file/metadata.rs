@@ -4,7 +4,6 @@ use super::axes;
 use super::target_file::TargetFile;
 use crate::prelude::*;
 use costof_os::file::names::Names;
-use std::cell::RefCell;
 
 /// The most files in the folder: few enough that the file system's records of them stay in memory.
 const FILES: u64 = 1024;

@@ -11,8 +11,6 @@ use crate::prelude::*;
 use batch::Batch;
 use costof_os::file::data::Access;
 use costof_os::file::reads::{self, Reader};
-use costof_os::memory::arena::base_page_bytes;
-use std::cell::RefCell;
 
 /// The file of the headlines, and the default: larger than caches, and quickly written.
 const SIZE: u64 = 64 << 20;

@@ -154,9 +154,7 @@ struct Reading {
 }
 
 impl RoleAt<Remote> for Reading {
-    fn blocks(&self, _: &At<Remote>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Remote>, _: &Offers) -> Result<Offers> {
         self.reader = None;

@@ -3,7 +3,6 @@
 use crate::cpu::clock::{Clock, Source};
 use crate::expect::measured_cost;
 use crate::prelude::*;
-use std::hint::black_box;
 
 pub(crate) static PROBE: Probe = Probe::new::<Null>();
 

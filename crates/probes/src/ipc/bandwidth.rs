@@ -1,9 +1,7 @@
 //! `ipc.bandwidth`: how many bytes per second reach another process.
 
 use crate::ends::{broken, cannot_start, keep, partner_cpu};
-use crate::os::context_switch;
 use crate::prelude::*;
-use crate::wake::Awake;
 use costof_os::ipc::flow::{Flow, MAX_BYTES, Through};
 
 words! {
@@ -125,9 +123,7 @@ struct Sender {
 }
 
 impl Setup<Bandwidth> for Sender {
-    fn blocks(_: &At<Bandwidth>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Bandwidth>, launch: &Launch) -> Result<Sender> {
         let cpu = partner_cpu(point.cpus, &launch.cpus)?;

@@ -1,15 +1,11 @@
 //! `memory.first_touch`: what bringing fresh memory in costs, by the size of its pages.
 
 use crate::ends::{self, partner_cpu};
-use crate::os::context_switch;
 use crate::os::page_fault::{self, PageFault};
 use crate::prelude::*;
 use crate::threads::Moved;
-use crate::wake::Awake;
 use costof_os::memory::first_touch::{FirstTouches, arena_bytes};
 use costof_os::memory::userfault::FaultServer;
-use std::cell::RefCell;
-use std::io;
 
 words! {
     /// How memory comes.

@@ -1,6 +1,5 @@
 //! `memory.malloc`: what allocating and freeing a block costs.
 
-use crate::expect::cycles;
 use crate::prelude::*;
 use crate::sync::core_to_core;
 use crate::threads::Sleeper;

@@ -16,7 +16,6 @@ use costof_exchange::pattern::flow::{
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::Datagrams;
-use costof_model::Rendezvous;
 use costof_os::net::socket::{DATAGRAM_MAX_BYTES, TcpInfo};
 use predict::predict;
 
@@ -168,9 +167,7 @@ impl Receiving {
 }
 
 impl RoleAt<Bandwidth> for Receiving {
-    fn blocks(&self, _: &At<Bandwidth>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Bandwidth>, _: &Offers) -> Result<Offers> {
         check(point)?;
@@ -255,9 +252,7 @@ impl Sending {
 }
 
 impl RoleAt<Bandwidth> for Sending {
-    fn blocks(&self, _: &At<Bandwidth>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, _: &At<Bandwidth>, offers: &Offers) -> Result<Offers> {
         self.offers = offers.clone();

@@ -1,6 +1,5 @@
 //! `net.connect`: setting up a TCP connection and tearing it down.
 
-use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
 use crate::two_ends::path::{self, TCP_HEADERS};

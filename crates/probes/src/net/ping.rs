@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use crate::two_ends::path::{self, UDP_HEADERS};
 use crate::two_ends::{Wait, is_slow, rendezvous, share_lost, warm_up};
-use costof_model::Rendezvous;
 use costof_os::net::icmp::Pinger;
 use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use std::io::ErrorKind;
@@ -100,9 +99,7 @@ const LOST: Duration = Duration::from_secs(1);
 const LOST_FIRST: u32 = 3;
 
 impl RoleAt<Ping> for Client {
-    fn blocks(&self, _: &At<Ping>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Ping>, offers: &Offers) -> Result<Offers> {
         let address: IpAddr = rendezvous::offered(offers)?;

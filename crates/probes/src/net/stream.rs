@@ -90,6 +90,7 @@ impl Measure for Stream {
     });
     const AFTER: NameList = &["os.syscall", "net.rtt", "net.bandwidth"];
     const CROSSINGS: &'static [NameList] = &[&["over", "size"]];
+    const PROCESSORS: usize = 2;
     const ROLE_NAMES: NameList = ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Stream>(Receiving::start(launch)?),
@@ -113,10 +114,6 @@ impl Measure for Stream {
 
     fn least_ns(point: &At<Self>) -> f64 {
         least_ns(&point.to())
-    }
-
-    fn processors(_: &At<Self>) -> usize {
-        2
     }
 
     fn check_axes(point: &At<Self>) -> Result {

@@ -69,15 +69,12 @@ impl Measure for NodeBandwidth {
     };
     const AFTER: NameList = &["memory.bandwidth"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 0, 60));
+    const PROCESSORS: usize = usize::MAX;
     const ROLES: &'static [StartRole] = &[alone::<_, Reading>];
 
     /// Of one thread: how many there are is not known before.
     fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
-    }
-
-    fn processors(_: &At<Self>) -> usize {
-        usize::MAX
     }
 
     fn check_axes(point: &At<Self>) -> Result {

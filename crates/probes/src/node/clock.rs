@@ -4,8 +4,6 @@ use super::core::running;
 use crate::expect::at_the_clock;
 use crate::prelude::*;
 use costof_measure::core_clock::{ROTATE_CYCLES, rotate};
-use costof_stats::median;
-use std::hint::black_box;
 use std::thread;
 
 /// How long a launch lasts. Its three launches follow each other at once, so the cores work for twenty seconds.
@@ -57,6 +55,7 @@ impl Measure for Clock {
     // After the layer's other probes, so that nothing comes between its launches.
     const AFTER: NameList = &["cpu.frequency", "node.core", "node.bandwidth", "node.latency"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(30, 5, 60));
+    const PROCESSORS: usize = usize::MAX;
     const ROLES: &'static [StartRole] = &[|launch| {
         let cpus = threads::of_run(launch)?;
         role::<Clock>(move |_: &At<Self>, meter: &mut Meter<'_>| run(&cpus, meter))
@@ -64,10 +63,6 @@ impl Measure for Clock {
 
     fn least_ns(_: &At<Self>) -> f64 {
         LAUNCH.as_nanos() as f64
-    }
-
-    fn processors(_: &At<Self>) -> usize {
-        usize::MAX
     }
 
     fn predict(_: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {

@@ -6,8 +6,6 @@ use crate::prelude::*;
 use costof_measure::core_clock::{ROTATE_CYCLES, rotate};
 use costof_measure::gauge::Gauge;
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::memory::arena::Arena;
-use std::hint::black_box;
 
 words! {
     /// What a core does.
@@ -61,12 +59,9 @@ impl Measure for Core {
     };
     const AFTER: NameList = &["cpu.frequency", "memory.latency"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 0, 60));
-    const ROLES: &'static [StartRole] = &[alone::<_, OnCore>];
-
     /// The axis names the CPU, so all of them must be available.
-    fn processors(_: &At<Self>) -> usize {
-        usize::MAX
-    }
+    const PROCESSORS: usize = usize::MAX;
+    const ROLES: &'static [StartRole] = &[alone::<_, OnCore>];
 
     fn more_points(facts: &Facts) -> Vec<Planned> {
         let works = [Work::Loop, Work::L2];

@@ -42,14 +42,11 @@ impl Measure for NodeLatency {
     };
     const AFTER: NameList = &["memory.latency"];
     const BUDGET: Option<Budget> = Some(Budget::seconds(0, 0, 60));
+    const PROCESSORS: usize = usize::MAX;
     const ROLES: &'static [StartRole] = &[alone::<_, Chase>];
 
     fn memory_bytes(point: &At<Self>) -> u64 {
         point.size
-    }
-
-    fn processors(_: &At<Self>) -> usize {
-        usize::MAX
     }
 
     fn more_points(facts: &Facts) -> Vec<Planned> {

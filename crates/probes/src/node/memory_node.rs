@@ -4,7 +4,6 @@ use crate::memory::latency::role::warm;
 use crate::prelude::*;
 use costof_measure::facts;
 use costof_model::facts::NumaNode;
-use costof_os::memory::arena::Arena;
 use costof_os::memory::chase::Ring;
 
 /// The CPUs of a run that are near to one memory node, and the node whose memory they use.

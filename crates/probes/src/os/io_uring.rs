@@ -1,12 +1,10 @@
 //! `os.io_uring`: small operations by a ring, beside the system calls that do the same.
 
-use crate::expect::cycles;
 use crate::os::mitigations;
 use crate::prelude::*;
 use costof_os::process::ring_calls::{self, RingCalls, Taker};
 use costof_os::process::syscalls;
 use std::fs::File;
-use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use syscall::Call;

@@ -3,10 +3,8 @@
 use crate::expect::measured_cost;
 use crate::os::page_fault::PageFault;
 use crate::prelude::*;
-use costof_os::memory::arena::base_page_bytes;
 use costof_os::memory::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
 use costof_os::sched::usage;
-use costof_stats::median;
 
 /// Repetitions whose parts are timed, and whose faults are counted.
 const REPETITIONS: u64 = 501;

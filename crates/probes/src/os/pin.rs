@@ -3,7 +3,6 @@
 mod role;
 
 use crate::prelude::*;
-use costof_os::memory::arena::base_page_bytes;
 use role::Pinning;
 
 words! {

@@ -92,9 +92,7 @@ impl Measure for Quota {
 struct Confined;
 
 impl Setup<Quota> for Confined {
-    fn blocks(_: &At<Quota>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Quota>, _: &Launch) -> Result<Confined> {
         Quota::check_axes(point).map(|()| Confined)

@@ -3,7 +3,6 @@
 use crate::ends;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::prelude::*;
-use costof_os::sched::affinity;
 use costof_os::sched::threads::{ThreadApi, start};
 
 words! {
@@ -111,9 +110,7 @@ struct Creator {
 }
 
 impl Setup<Thread> for Creator {
-    fn blocks(_: &At<Thread>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Thread>, launch: &Launch) -> Result<Creator> {
         let wanted = Thread::processors(point);

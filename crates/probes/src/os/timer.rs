@@ -3,7 +3,6 @@
 use crate::cpu::vm_exit;
 use crate::os::context_switch::resumed;
 use crate::prelude::*;
-use crate::wake::Awake;
 use costof_os::sched::timers::{set_timer_slack, sleep_lateness_ns};
 
 /// The smallest slack that can be set, in nanoseconds.
@@ -95,9 +94,7 @@ impl Measure for Timer {
 }
 
 impl Setup<Timer> for Awake {
-    fn blocks(_: &At<Timer>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Timer>, launch: &Launch) -> Result<Awake> {
         let least = point.slack == Slack::Least;

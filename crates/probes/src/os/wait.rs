@@ -1,6 +1,5 @@
 //! `os.wait`: what it costs to wait for many descriptors at once.
 
-use crate::expect::cycles;
 use crate::prelude::*;
 use costof_os::ipc::ready::{self, Ready};
 

@@ -3,7 +3,6 @@
 use super::axes::{Argument, Kind};
 use super::marshal::{self, Direction, Marshalling};
 use crate::cpu::tls;
-use crate::expect::cycles;
 use crate::prelude::*;
 use crate::two_ends::Exchange;
 use crate::two_ends::calls::stack;

@@ -160,9 +160,7 @@ impl ServerRole {
 }
 
 impl RoleAt<FirstCall> for ServerRole {
-    fn blocks(&self, _: &At<FirstCall>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<FirstCall>, _: &Offers) -> Result<Offers> {
         let offers = listen(&mut self.acceptor, point)?;

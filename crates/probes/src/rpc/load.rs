@@ -87,6 +87,7 @@ impl Measure for Load {
     };
     const AFTER: NameList = &["net.rtt"];
     const CROSSINGS: &'static [NameList] = &[&["over", "rate"]];
+    const PROCESSORS: usize = 2;
     const ROLE_NAMES: NameList = exchange::ROLE_NAMES;
     const BUDGET: Option<Budget> = Some(Budget::seconds(45, 90, 0));
     const ROLES: &'static [StartRole] = &[
@@ -104,10 +105,6 @@ impl Measure for Load {
 
     fn memory_bytes(point: &At<Self>) -> u64 {
         in_flight_most(point.payload) as u64 * CALL_BYTES + 4 * IN_FLIGHT_BYTES
-    }
-
-    fn processors(_: &At<Self>) -> usize {
-        2
     }
 
     headlines! {

@@ -106,6 +106,7 @@ impl Measure for Loss {
         asked: One Neither,
     });
     const AFTER: NameList = &["net.rtt", "net.bandwidth"];
+    const PROCESSORS: usize = 2;
     const ROLE_NAMES: NameList = ROLE_NAMES;
     const ROLES: &'static [StartRole] = &[
         |launch| role::<Loss>(Receiving::start(launch)?),
@@ -119,10 +120,6 @@ impl Measure for Loss {
 
     fn least_ns(point: &At<Self>) -> f64 {
         least_ns(&point.to())
-    }
-
-    fn processors(_: &At<Self>) -> usize {
-        2
     }
 
     fn check_axes(point: &At<Self>) -> Result {

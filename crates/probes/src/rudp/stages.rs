@@ -2,7 +2,6 @@
 //! timestamps.
 
 use crate::net::rtt;
-use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
 use crate::two_ends::stamped::{Recording, Stamping, measure_stamped, serve_stamped};

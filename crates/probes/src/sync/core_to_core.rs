@@ -56,12 +56,9 @@ impl Measure for CoreToCore {
     };
     const AFTER: NameList = &["cpu.frequency"];
     const ROUNDS: u32 = 2;
-    const ROLES: &'static [StartRole] = &[alone::<_, Pair>];
-
     /// The axes name the CPUs, so all of them must be available.
-    fn processors(_: &At<Self>) -> usize {
-        usize::MAX
-    }
+    const PROCESSORS: usize = usize::MAX;
+    const ROLES: &'static [StartRole] = &[alone::<_, Pair>];
 
     fn headlines(facts: &Facts) -> Vec<Headline> {
         let mut pairs = neighbourhood::pairs(facts);

@@ -1,8 +1,6 @@
 //! `sync.task`: what a task of an asynchronous runtime costs.
 
-use crate::expect::cycles;
 use crate::prelude::*;
-use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};

@@ -4,7 +4,6 @@
 use crate::prelude::*;
 use crate::two_ends::reports::CPU_OF_ALL;
 use crate::two_ends::{Acceptor, Connector, Exchange};
-use crate::wake::Awake;
 use costof_exchange::rendezvous::{self, Flow};
 use costof_exchange::transport::KEY;
 use costof_exchange::transport::calls::RpcServer;

@@ -7,7 +7,6 @@ use crate::ends;
 use crate::prelude::*;
 use crate::rpc::axes::{Kind, bytes_of};
 use crate::two_ends::{Connector, Over, Wait, path};
-use crate::wake::Awake;
 use costof_exchange::rendezvous;
 use costof_exchange::transport::Messages;
 use costof_exchange::transport::rudp;

@@ -1,8 +1,6 @@
 //! The concurrent flows of one end, and the CPUs on which they run.
 
 use crate::prelude::*;
-use costof_model::Rendezvous;
-use costof_os::sched::affinity;
 use std::collections::BTreeSet;
 
 /// The shortest transfer. In the first 0.1 s buffers grow, and the CPU time per KiB falls by about

@@ -4,13 +4,10 @@
 use crate::ends;
 use crate::prelude::*;
 use crate::two_ends::{Exchange, broken, cannot_connect, cannot_reach, path, rendezvous};
-use crate::wake::Awake;
 use costof_exchange::pattern::connect as connections;
 use costof_exchange::rendezvous::{Address, Listener, Over};
 use costof_exchange::transport::Wait;
 use costof_exchange::transport::socket::Socket;
-use costof_model::Rendezvous;
-use costof_os::sched::affinity;
 use std::any::Any;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;

@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use costof_exchange::rendezvous::{Listener, Over};
-use costof_model::Rendezvous;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 

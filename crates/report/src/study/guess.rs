@@ -9,6 +9,7 @@ use super::unit::{Published, digits};
 use crate::document::Part;
 use crate::grid::Grid;
 use crate::mechanism::Mechanism;
+use crate::names::by_reason;
 use costof_model::rows::Guess;
 use costof_model::{Grade, ProbeInfo, nearest};
 use costof_stats::median;
@@ -263,7 +264,7 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
     if guesses.is_empty() {
         return Vec::new();
     }
-    let (mut scores, mut unscored) = (Vec::new(), Rows::default());
+    let (mut scores, mut unscored) = (Vec::new(), Vec::new());
     for guess in guesses {
         let tables = tables.iter().filter(|table| table.title == guess.table);
         let mut lines = tables.flat_map(|table| &table.lines);
@@ -281,7 +282,7 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
                     Score { line, you: (guess, you), costof, published }
                 }))
             }
-            Err(why) => unscored.add(why, guess.row.clone()),
+            Err(why) => unscored.push((why, guess.row.clone())),
         }
     }
     let mut parts = vec![Part::Heading(2, "Your predictions".to_owned())];
@@ -297,29 +298,16 @@ pub(super) fn parts(guesses: &[Guess], tables: &[ReproducedTable]) -> Vec<Part> 
     if !scores.is_empty() {
         parts.push(Part::Table("Your predictions".to_owned(), grid));
     }
-    let mut far = Rows::default();
-    for score in scores.iter().filter(|score| is_far(score.you.1)) {
-        far.add(score.line.reason(), format!("{}: {}", score.line.name, too_far(score.you.1)));
-    }
-    let far = far.0.into_iter().map(|(why, rows)| format!("{}. Why: {why}", rows.join("; ")));
-    let unscored = unscored.0.into_iter();
+    let far = scores.iter().filter(|score| is_far(score.you.1)).map(|score| {
+        (score.line.reason(), format!("{}: {}", score.line.name, too_far(score.you.1)))
+    });
+    let far =
+        by_reason(far).into_iter().map(|(why, rows)| format!("{}. Why: {why}", rows.join("; ")));
+    let unscored = by_reason(unscored.into_iter()).into_iter();
     let unscored = unscored.map(|(why, rows)| format!("Not scored ({why}): {}", rows.join("; ")));
     let remarks = far.chain(unscored).collect();
     parts.push(Part::List("quiet", remarks));
     parts
-}
-
-/// Rows that have a reason in common, in the order of their first ones.
-#[derive(Default)]
-struct Rows(Vec<(String, Vec<String>)>);
-
-impl Rows {
-    fn add(&mut self, why: String, row: String) {
-        match self.0.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, rows)) => rows.push(row),
-            None => self.0.push((why, vec![row])),
-        }
-    }
 }
 
 fn is_far(ratio: f64) -> bool {

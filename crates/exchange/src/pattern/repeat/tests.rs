@@ -155,7 +155,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| Sender::accept(&listener, &stop, 64, SentBy::Send).map(drop));
-            let error = call(how, over, &address, shape, TOKEN).unwrap_err();
+            let error = call(how, over, &address, shape, TOKEN).err().unwrap();
             stop.store(true, Ordering::Release);
             error
         })

@@ -37,9 +37,8 @@ const COPIED: u32 = 1 << 31;
 const FLAGS: libc::c_int = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
 
 /// A ring, and the state of its requests.
-#[derive(Debug)]
 pub(super) struct Uring {
-    ring: Ring,
+    ring: IoUring,
     /// Whether it waits for the thread that it will belong to.
     is_disabled: bool,
     socket: Fd,
@@ -60,14 +59,6 @@ pub(super) struct Uring {
 // SAFETY: its pointers are those of a message that is sent now, into an arena that can be sent to
 // another thread.
 unsafe impl Send for Uring {}
-
-struct Ring(IoUring);
-
-impl std::fmt::Debug for Ring {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ring")
-    }
-}
 
 impl Uring {
     pub(super) fn new(
@@ -92,7 +83,7 @@ impl Uring {
             register(&ring, is_stream, messages)?;
         }
         Ok(Self {
-            ring: Ring(ring),
+            ring,
             is_disabled,
             socket: Fd(socket.as_fd().as_raw_fd()),
             is_zero_copy,
@@ -126,7 +117,7 @@ impl Uring {
     #[inline]
     fn send_some(&mut self, parts: &[libc::iovec], call: &mut Call<'_>) -> io::Result<usize> {
         if std::mem::take(&mut self.is_disabled) {
-            self.ring.0.submitter().register_enable_rings()?;
+            self.ring.submitter().register_enable_rings()?;
         }
         let mut pending = self.queue(parts, call.waits)?;
         let (mut sent, mut failed) = (0, None);
@@ -136,7 +127,7 @@ impl Uring {
             _ => self.wait(pending, call)?,
         }
         loop {
-            while let Some(completion) = self.ring.0.completion().next() {
+            while let Some(completion) = self.ring.completion().next() {
                 if count_notification(&completion, &mut self.futile, call) {
                     continue;
                 }
@@ -177,7 +168,7 @@ impl Uring {
         // By default, io_uring waits even for a non-blocking socket.
         let (flags, write_flags) =
             if waits { (FLAGS, 0) } else { (FLAGS | libc::MSG_DONTWAIT, libc::RWF_NOWAIT) };
-        let mut queue = self.ring.0.submission();
+        let mut queue = self.ring.submission();
         let number = &mut self.number;
         let mut push = |entry: Entry| {
             let entry = entry.user_data(*number);
@@ -224,7 +215,7 @@ impl Uring {
     fn submit(&mut self, counts: &mut Counts) -> io::Result<()> {
         counts.system_calls += 1;
         // The rest is submitted when this waits for it.
-        unless_interrupted(self.ring.0.submitter().submit())
+        unless_interrupted(self.ring.submitter().submit())
     }
 
     /// Makes the kernel report which sends it is done with, without waiting.
@@ -233,7 +224,7 @@ impl Uring {
         self.not_reaped = 0;
         counts.system_calls += 1;
         let events = EnterFlags::GETEVENTS.bits();
-        let submitter = self.ring.0.submitter();
+        let submitter = self.ring.submitter();
         // SAFETY: there is no argument, and nothing is submitted.
         let asked = unsafe { submitter.enter::<libc::sigset_t>(0, 0, events, None) };
         unless_interrupted(asked)?;
@@ -244,7 +235,7 @@ impl Uring {
     /// Submits what is left in the ring, and waits until this many requests are complete.
     fn wait(&mut self, complete: usize, counts: &mut Counts) -> io::Result<()> {
         counts.system_calls += 1;
-        ring::wait(&self.ring.0, complete, STALLED).map_err(|error| match error.kind() {
+        ring::wait(&self.ring, complete, STALLED).map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => stalled(),
             _ => error,
         })
@@ -259,7 +250,7 @@ impl Uring {
 
     #[inline]
     fn count(&mut self, counts: &mut Counts) {
-        while let Some(completion) = self.ring.0.completion().next() {
+        while let Some(completion) = self.ring.completion().next() {
             count_notification(&completion, &mut self.futile, counts);
         }
     }

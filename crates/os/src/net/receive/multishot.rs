@@ -9,10 +9,10 @@ use super::stream::{STALLED, Stream, stalled};
 use super::{Counts, Shape, Way};
 use crate::memory::arena::{Arena, PageSize};
 use crate::net::buffer_ring::BufferRing;
-use crate::net::{ring, unsupported};
+use crate::net::ring;
 use std::io::{self, ErrorKind};
 
-use io_uring::types::{CancelBuilder, Fd};
+use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode};
 
 /// How many buffers there are, a power of two, and the limits of their size, which is otherwise that of a
@@ -93,27 +93,13 @@ impl Multishot {
     fn next(&mut self, calls: &mut u64) -> io::Result<(u16, usize, usize)> {
         loop {
             if let Some(completion) = self.ring.completion().next() {
-                let flags = completion.flags();
-                self.is_armed &= cqueue::more(flags);
-                let error = match completion.result() {
-                    0 => return Err(ErrorKind::UnexpectedEof.into()),
-                    length @ 1.. => {
-                        let buffer = cqueue::buffer_select(flags)
-                            .filter(|buffer| *buffer < BUFFERS)
-                            .ok_or_else(|| io::Error::other("received bytes are in no buffer"))?;
-                        return Ok((buffer, 0, (length as usize).min(self.buffers.each)));
+                self.is_armed &= cqueue::more(completion.flags());
+                match self.buffers.lent.filled(&completion)? {
+                    Some((_, 0)) => return Err(ErrorKind::UnexpectedEof.into()),
+                    Some((buffer, length)) => {
+                        return Ok((buffer, 0, length.min(self.buffers.each)));
                     }
-                    error => -error,
-                };
-                match error {
-                    // All buffers were full, so it requests again.
-                    libc::ENOBUFS | libc::EINTR => continue,
-                    libc::EINVAL => {
-                        return Err(unsupported(
-                            "this kernel's io_uring has no multishot receive (Linux 6.0)",
-                        ));
-                    }
-                    error => return Err(io::Error::from_raw_os_error(error)),
+                    None => continue,
                 }
             }
             if !self.is_armed {
@@ -161,12 +147,6 @@ impl Way for Multishot {
 
 impl Drop for Multishot {
     fn drop(&mut self) {
-        // Closing the ring also cancels, but later, when the buffers are gone. A signal interrupts this. If it
-        // fails otherwise, nothing is in flight, or the kernel has no such receive (before Linux 6.0).
-        let cancel = || {
-            let submitter = self.ring.submitter();
-            submitter.register_sync_cancel(None, CancelBuilder::any())
-        };
-        while cancel().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
+        ring::cancel_all(&self.ring);
     }
 }

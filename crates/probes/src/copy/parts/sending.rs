@@ -2,11 +2,9 @@
 
 use super::{FIELDS, Part, Parts};
 use crate::prelude::*;
-use costof_os::memory::arena::PageSize;
 use costof_os::memory::fields::{Messages, write_contents};
 use costof_os::net::field_sender::{FieldSender, Primitive};
 use costof_os::net::zerocopy::{self, Completions};
-use std::cell::RefCell;
 use std::net::UdpSocket;
 use std::os::unix::net::UnixDatagram;
 use std::thread::sleep;

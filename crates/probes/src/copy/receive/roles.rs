@@ -6,9 +6,6 @@ use crate::two_ends::{broken, cannot_reach, rendezvous};
 use costof_exchange::pattern::repeat::{Sender, call};
 use costof_exchange::progress::windows::KIB;
 use costof_exchange::rendezvous::{Address, Listener};
-use costof_model::Rendezvous;
-use costof_os::memory::arena::base_page_bytes;
-use costof_os::sched::affinity;
 
 /// Warm-up: socket buffers grow, and TCP's window, which takes ten round trips to reach 16 MiB.
 const RAMP: Duration = Duration::from_millis(50);
@@ -41,9 +38,7 @@ impl Sending {
 }
 
 impl RoleAt<Receive> for Sending {
-    fn blocks(&self, _: &At<Receive>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Receive>, _: &Offers) -> Result<Offers> {
         let page_bytes = base_page_bytes();
@@ -112,9 +107,7 @@ impl Receiving {
 }
 
 impl RoleAt<Receive> for Receiving {
-    fn blocks(&self, _: &At<Receive>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, _: &At<Receive>, offers: &Offers) -> Result<Offers> {
         self.offers = offers.clone();

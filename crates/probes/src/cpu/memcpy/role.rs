@@ -2,7 +2,6 @@
 
 use super::{Align, DESTINATION_AT, Memcpy, Shape, apart, offsets, places};
 use crate::prelude::*;
-use costof_os::memory::arena::Arena;
 use costof_os::memory::copies::{self, Walk};
 use costof_os::memory::message::Message;
 

@@ -9,7 +9,7 @@ use rustls::{
     ClientConfig, ClientConnection, ConnectionCommon, HandshakeKind, ServerConfig,
     ServerConnection, SideData,
 };
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::sync::Arc;
 
 pub(super) struct Connections {

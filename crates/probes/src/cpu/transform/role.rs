@@ -6,7 +6,6 @@ use crate::prelude::*;
 use ring::aead::{AES_128_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::digest::{Context, SHA256, digest};
 use std::fmt::Display;
-use std::hint::black_box;
 use zstd::DEFAULT_COMPRESSION_LEVEL;
 use zstd::bulk::Compressor;
 

@@ -6,7 +6,6 @@ use crate::prelude::*;
 use costof_os::file::data::Access;
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
-use costof_os::memory::arena::base_page_bytes;
 
 /// The most that is read again of a file. Of a file that is too large for the cache, as much of its
 /// beginning is gone, and what is read anew takes the place of what comes next.
@@ -44,9 +43,7 @@ impl Rereader {
 
 impl RoleAt<CacheSize> for Rereader {
     /// It waits for the device.
-    fn blocks(&self, _: &At<CacheSize>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<CacheSize>, _: &Offers) -> Result<Offers> {
         self.reader = None;

@@ -42,9 +42,7 @@ impl Contended {
 
 impl RoleAt<Contention> for Contended {
     /// It waits for the device.
-    fn blocks(&self, _: &At<Contention>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Contention>, _: &Offers) -> Result<Offers> {
         self.contenders = None;

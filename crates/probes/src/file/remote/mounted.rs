@@ -4,7 +4,6 @@ use super::client::{Completed, ReadError};
 use crate::prelude::*;
 use costof_measure::facts;
 use costof_os::file::remote::{ask_for_attributes, open_direct};
-use costof_os::memory::arena::{Arena, PageSize, base_page_bytes};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;

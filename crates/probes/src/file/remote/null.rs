@@ -62,9 +62,7 @@ impl Measure for RemoteCall {
 struct Caller;
 
 impl RoleAt<RemoteCall> for Caller {
-    fn blocks(&self, _: &At<RemoteCall>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn run(&mut self, point: &At<RemoteCall>, meter: &mut Meter<'_>) -> Result {
         let mut reader = find(&point.path)?.open_for_calls()?;

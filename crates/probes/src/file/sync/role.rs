@@ -5,11 +5,9 @@ use crate::file::target_file::{self, TargetFile};
 use crate::prelude::*;
 use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Writer};
-use costof_os::sched::{affinity, usage};
-use std::io;
+use costof_os::sched::usage;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
-use std::time::Duration;
 
 /// Writes before the first that counts.
 const WARM_UP: u64 = 2;
@@ -87,9 +85,7 @@ impl Syncing {
 
 impl RoleAt<Sync> for Syncing {
     /// It waits for the device.
-    fn blocks(&self, _: &At<Sync>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<Sync>, _: &Offers) -> Result<Offers> {
         self.writer = None;

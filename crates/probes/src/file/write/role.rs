@@ -4,7 +4,6 @@ use super::Write;
 use crate::file::target_file::{self, TargetFile, may_stamp, report_cpu, require_all_by_device};
 use crate::prelude::*;
 use costof_os::file::writes::{How, Sync, Writer};
-use std::cell::RefCell;
 
 /// The fewest writes whose CPU time is counted.
 const MIN_COUNTED: u64 = 16;

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use costof_measure::crew::{Crew, Job};
 use costof_os::memory::streams::{Kernel, Stream};
-use costof_stats::median;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const TRIALS: usize = 5;

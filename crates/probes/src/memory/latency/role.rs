@@ -2,7 +2,6 @@
 
 use super::{Latency, Pattern};
 use crate::prelude::*;
-use costof_os::memory::arena::Arena;
 use costof_os::memory::chase::Ring;
 
 /// The most loads before anything is timed: at 64 bytes each they cover 128 MiB, more than

@@ -1,7 +1,6 @@
 //! Predictions of round trips: of a socket from its parts, of other transports from the socket below.
 
 use super::Rtt;
-use crate::os::context_switch;
 use crate::prelude::*;
 use crate::rpc::axes::Kind;
 use crate::two_ends::{Exchange, Exchanges, path};

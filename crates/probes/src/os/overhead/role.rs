@@ -1,10 +1,9 @@
 //! An operation, without something and under it.
 
 use super::{Of, Operation, Overhead};
-use crate::ends::{Cpus, broken, cannot_start, partner_cpu, tcp_over_loopback};
+use crate::ends::{broken, cannot_start, partner_cpu, tcp_over_loopback};
 use crate::prelude::*;
 use costof_os::ipc::token::{Between, Exchange, Leader, Over, Wait};
-use costof_os::memory::arena::PageSize;
 use costof_os::memory::page_faults::{PageFaults, Pages};
 use costof_os::perf::recording::{Recorded, Recording};
 use costof_os::perf::uprobe::Uprobe;
@@ -14,9 +13,8 @@ use costof_os::process::seccomp::{self, Supervisor};
 use costof_os::process::speculation::{self, Speculation};
 use costof_os::process::tracer::Tracer;
 use costof_os::process::{namespace, overlay, syscalls};
-use std::cell::RefCell;
 use std::ffi::CStr;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 /// Pages that a batch of faults touches at most, of twice as many.

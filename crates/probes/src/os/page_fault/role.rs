@@ -4,9 +4,8 @@ use super::{Kind, PageFault};
 use crate::file::target_file::require_no_cached_file;
 use crate::prelude::*;
 use costof_os::file::scratch::Scratch;
-use costof_os::memory::arena::{PageSize, base_page_bytes, huge_page_bytes};
+use costof_os::memory::arena::huge_page_bytes;
 use costof_os::memory::page_faults::{PageFaults, Pages};
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Pages that are touched for each batch, and of the file. Half of them are always touched before

@@ -3,7 +3,6 @@
 use super::{How, Pin, pages};
 use crate::prelude::*;
 use costof_os::ipc::vmsplice::Lender;
-use costof_os::memory::arena::{Arena, base_page_bytes};
 use costof_os::memory::registered_buffer::Ring;
 
 pub(super) struct Pinning {

@@ -2,7 +2,6 @@
 
 use super::{Exec, How, Process};
 use crate::prelude::*;
-use costof_os::memory::arena::Arena;
 use costof_os::process::resident_bytes;
 use costof_os::process::spawn::{Child, Starter};
 use costof_os::process::uncopied::copied_bytes;
@@ -14,9 +13,7 @@ pub(super) struct Parent {
 }
 
 impl Setup<Process> for Parent {
-    fn blocks(_: &At<Process>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn set_up(point: &At<Process>, _: &Launch) -> Result<Parent> {
         let refused = |error| refused(point, &error);

@@ -10,7 +10,6 @@ use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::{Incoming, MessageSender, Order, Outgoing};
 use costof_exchange::transport::{Endpoint, Transport};
-use costof_model::Rendezvous;
 use costof_model::protocol::{BY_HAND, ByHand};
 
 /// How long to wait for messages in flight at the end of a user's transfer.
@@ -96,9 +95,7 @@ impl<P> RoleAt<P> for Receiving
 where
     for<'a> Transfer: From<&'a P>,
 {
-    fn blocks(&self, _: &At<P>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<P>, _: &Offers) -> Result<Offers> {
         let transfer = Transfer::from(&point.axes).under(self.by_hand);
@@ -222,9 +219,7 @@ impl<P> RoleAt<P> for Sending
 where
     for<'a> Transfer: From<&'a P>,
 {
-    fn blocks(&self, _: &At<P>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<P>, offers: &Offers) -> Result<Offers> {
         // The other end may be a different build.

@@ -10,7 +10,6 @@ use costof_exchange::pattern::flow::{self, Content, Receiver};
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::Datagrams;
-use costof_model::Rendezvous;
 use costof_model::protocol::BY_HAND;
 use costof_os::memory::fields::Messages;
 use std::io::ErrorKind;
@@ -132,9 +131,7 @@ impl Receiving {
 }
 
 impl RoleAt<CopySend> for Receiving {
-    fn blocks(&self, _: &At<CopySend>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<CopySend>, _: &Offers) -> Result<Offers> {
         check(point)?;

@@ -13,7 +13,6 @@ use costof_exchange::pattern::flow::{self, Counts, Sender};
 use costof_exchange::progress::Ending;
 use costof_exchange::progress::windows::{self, KIB};
 use costof_exchange::rendezvous::Address;
-use costof_model::Rendezvous;
 use costof_model::protocol::{BY_HAND, ByHand, ClockSource};
 use costof_os::memory::fields::Messages;
 use costof_os::net::sink::Acknowledger;
@@ -274,9 +273,7 @@ impl Sending {
 }
 
 impl RoleAt<CopySend> for Sending {
-    fn blocks(&self, _: &At<CopySend>) -> bool {
-        true
-    }
+    const BLOCKS: bool = true;
 
     fn prepare(&mut self, point: &At<CopySend>, offers: &Offers) -> Result<Offers> {
         check(point)?;
