@@ -187,7 +187,7 @@ mod tests {
         let list = PriceList::new(&infos(costof_probes::TABLE));
         // The entry has a value wherever a machine was measured at all.
         let values = list.values(|row| {
-            let Row { point, metric, unit } = row;
+            let Row { point, metric, unit, .. } = row;
             let probe = costof_probes::TABLE.iter().find(|probe| probe.info.id == point.probe);
             let can_exist = probe.unwrap().can_exist;
             assert!(can_exist(point, &Facts::default()), "{point}: the probe refuses it");

@@ -24,9 +24,6 @@ const ROUGHLY_NS: f64 = 1_000.0;
 /// The same of starting a process or a thread.
 const ROUGHLY_PROCESS_NS: f64 = 50_000.0;
 
-/// An operation takes up to this share more or less in another program than in costof's loop, as tools/bill-truths shows.
-const ELSEWHERE: f64 = 0.1;
-
 /// A metric of a point, which is a time or a rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
@@ -36,6 +33,8 @@ pub struct Row {
     pub metric: String,
     /// Its unit: a time, or a rate.
     pub unit: Unit,
+    /// An operation takes up to this share more or less in another program than in costof's loop.
+    off: f64,
 }
 
 /// The rows of prices and what they are for.
@@ -68,8 +67,8 @@ struct SavingRule {
 /// The values of a list's rows on a machine, in nanoseconds: of each, if it has one, and whether it is measured.
 pub struct Values {
     rows: Vec<Option<Value>>,
-    /// By which share a measured one may be off besides.
-    off: f64,
+    /// By which share each may be off besides, if it is measured.
+    offs: Vec<f64>,
 }
 
 /// Rows, each so many times: those of one machine have a value together.
@@ -94,7 +93,7 @@ impl PriceList {
     pub fn values(&self, find: impl FnMut(&Row) -> Option<Value>) -> Values {
         let found = self.rows.iter().map(find);
         let rows = found.zip(&self.rows).map(|(value, row)| nanoseconds(value?, row.unit));
-        Values { rows: rows.collect(), off: ELSEWHERE }
+        Values { rows: rows.collect(), offs: self.rows.iter().map(|row| row.off).collect() }
     }
 
     /// The points that these items need, those that matter most first, of which the values have no measured one.
@@ -251,7 +250,8 @@ impl PriceList {
         (machine, from): (String, String),
     ) -> Option<Elsewhere> {
         // The same program runs on both.
-        let [here, there] = &[here, there].map(|values| Values { off: 0.0, ..values.measured() });
+        let [here, there] = &[here, there]
+            .map(|values| Values { offs: vec![0.0; self.rows.len()], ..values.measured() });
         let (mut all, mut classes) = (Sum::default(), BTreeMap::<Class, Sum>::new());
         for item in items {
             let costs = self.costs(item, here);
@@ -399,7 +399,7 @@ impl Values {
     fn measured(&self) -> Values {
         let is_measured = |value: &Value| matches!(value, Value::Measured(..));
         let rows = self.rows.iter().map(|value| value.filter(is_measured)).collect();
-        Values { rows, off: self.off }
+        Values { rows, offs: self.offs.clone() }
     }
 
     /// The value of a sum; `None` if one of its rows has none. Measured rows are independent of each other (MOVER: Zou
@@ -415,7 +415,7 @@ impl Values {
                 let off = (times * (known_end - middle)).abs();
                 match known {
                     Value::Measured(..) => {
-                        apart[end] = apart[end].hypot(off).hypot(times * self.off * middle);
+                        apart[end] = apart[end].hypot(off).hypot(times * self.offs[row] * middle);
                     }
                     Value::Predicted(..) => worst[end] += off,
                 }

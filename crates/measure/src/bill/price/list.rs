@@ -30,6 +30,8 @@ struct PriceText {
     less: Vec<(f64, String)>,
     #[serde(default)]
     copies: bool,
+    #[serde(default = "usual_off")]
+    off: f64,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +52,11 @@ pub(super) struct SavingText {
 
 fn one() -> f64 {
     1.0
+}
+
+/// What tools/bill-truths shows.
+fn usual_off() -> f64 {
+    0.1
 }
 
 impl PriceList {
@@ -90,7 +97,7 @@ impl Rows<'_> {
         };
         let info = self.infos.iter().find(|info| info.id == point.probe);
         let info = info.ok_or_else(|| format!("{}: no such probe", point.probe))?;
-        let metric = match metric.trim() {
+        let of = match metric.trim() {
             "" => info.primary(),
             name => info
                 .metrics
@@ -98,8 +105,12 @@ impl Rows<'_> {
                 .find(|metric| metric.name == name)
                 .ok_or_else(|| format!("{}: no metric {name}", point.probe))?,
         };
-        let row = Row { point: point.clone(), metric: metric.name.to_string(), unit: metric.unit };
-        let at = self.rows.iter().position(|known| *known == row);
+        let (point, metric) = (point.clone(), of.name.to_string());
+        let row = Row { point, metric, unit: of.unit, off: usual_off() };
+        let at = self
+            .rows
+            .iter()
+            .position(|known| (&known.point, &known.metric) == (&row.point, &row.metric));
         Ok(at.unwrap_or_else(|| {
             self.rows.push(row);
             self.rows.len() - 1
@@ -114,6 +125,9 @@ impl Rows<'_> {
         let cost: Vec<(f64, usize)> = cost.collect::<Result<_, String>>()?;
         if cost.is_empty() || !cost.is_sorted_by(|(one, _), (other, _)| one < other) {
             return Err(format!("{}: sizes do not grow", text.items.join(", ")));
+        }
+        for (_, row) in &cost {
+            self.rows[*row].off = text.off;
         }
         let less = text.less.iter().map(|(times, row)| Ok((*times, self.add(row)?)));
         Ok(Price {

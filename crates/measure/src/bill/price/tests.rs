@@ -55,7 +55,7 @@ fn values(list: &PriceList, known: &[(&str, f64, f64)]) -> Values {
         let (_, ns, off) = known.iter().find(|(name, ..)| *name == row.point.probe)?;
         Some(Value::Measured(*ns, Some((ns - off, ns + off))))
     });
-    Values { off: 0.0, ..values }
+    Values { offs: vec![0.0; list.rows.len()], ..values }
 }
 
 const ALL: [(&str, f64, f64); 5] = [
@@ -89,7 +89,7 @@ fn an_item_costs_what_its_row_says_and_is_divided_by_class() {
 fn a_price_may_be_off_elsewhere() {
     let list = list();
     let known = values(&list, &[("enter", 100.0, 0.0)]);
-    let values = Values { off: 0.1, ..known };
+    let values = Values { offs: vec![0.1; list.rows.len()], ..known };
     let (_, _, all) = list.items(&[item("getppid", 10.0, 0.0)], &values).unwrap();
     assert_eq!((all.value, all.low, all.high), (1000.0, 900.0, 1100.0));
 }
