@@ -21,8 +21,8 @@ const WORTH_MEASURING: f64 = 0.01;
 const WORTH_SAVING: f64 = 0.02;
 /// What a call of unknown price is taken for when it is decided what to measure, nanoseconds.
 const ROUGHLY_NS: f64 = 1_000.0;
-/// The same of starting a process or a thread.
-const ROUGHLY_PROCESS_NS: f64 = 50_000.0;
+/// The same of starting a process or a thread, and of making data durable.
+const ROUGHLY_LONG_NS: f64 = 50_000.0;
 
 /// A metric of a point, which is a time or a rate.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,10 +105,7 @@ impl PriceList {
                 continue;
             };
             let rows = price.rows_at(item.size());
-            let roughly_ns = match price.class {
-                Class::Processes => ROUGHLY_PROCESS_NS,
-                _ => ROUGHLY_NS,
-            };
+            let roughly_ns = roughly_ns(price.class);
             // The whole row: what is less a part of it may seem to be nothing as long as it is predicted.
             let roughly = match values.get(price.at(item.size(), item.done() / price.of)) {
                 Some(estimate) => estimate.value.max(roughly_ns * item.done() / 10.0),
@@ -119,7 +116,8 @@ impl PriceList {
         want(self.entry, cpu_ns);
         for rule in &self.savings {
             let of = items.iter().filter(|item| rule.fits(item));
-            let roughly: f64 = of.map(|item| ROUGHLY_NS * item.count).sum();
+            let class = |item: &Tallied| self.price(&item.key).map_or(Class::Entry, |it| it.class);
+            let roughly: f64 = of.map(|item| roughly_ns(class(item)) * item.count).sum();
             let rows = rule.now.into_iter().chain(rule.cost);
             // Prices come first.
             rows.for_each(|row| want(row, roughly / 10.0));
@@ -423,6 +421,13 @@ impl Values {
         }
         let [low, high] = [value - worst[0] - apart[0], value + worst[1] + apart[1]];
         Some(Estimate { value: value.max(0.0), low: low.max(0.0), high: high.max(0.0) })
+    }
+}
+
+fn roughly_ns(class: Class) -> f64 {
+    match class {
+        Class::Processes | Class::Durable => ROUGHLY_LONG_NS,
+        _ => ROUGHLY_NS,
     }
 }
 
