@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-/// At most this many runs are searched for one that has a probe.
-pub(crate) const LOOK_BACK: usize = 30;
+/// At most this many runs are searched for those that have a probe,
+pub(crate) const SEARCHED: usize = 300;
+/// and at most this many of them are read.
+const LOOK_BACK: usize = 30;
 
 /// Predictions use an earlier run only if it is not older than this.
 const RECENT: Duration = Duration::from_secs(3600);
@@ -136,12 +138,12 @@ fn recent(
     table: Table,
     is_wanted: impl Fn(&Point) -> bool,
 ) -> impl Iterator<Item = (PathBuf, Run)> {
-    let paths = all().into_iter().take(LOOK_BACK);
+    let paths = all().into_iter().take(SEARCHED);
     let has_wanted = move |path: &PathBuf| {
         let head = record::head(path, table);
         head.map_or(true, |(run, _)| run.run.plan.points().any(&is_wanted))
     };
-    let paths = paths.filter(has_wanted);
+    let paths = paths.filter(has_wanted).take(LOOK_BACK);
     paths.filter_map(move |path| record::read(&path, table).ok().map(|run| (path, run)))
 }
 

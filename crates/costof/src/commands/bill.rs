@@ -125,7 +125,7 @@ impl Billing<'_> {
         let times =
             way_back_ns.map_or(times, |each| with_way_back(times, price::calls(&items), each));
         let cpu_ns = times.user_ns.value + times.kernel_ns.value;
-        let mut prices = Prices::known(self, &list.needed(&items, cpu_ns))?;
+        let mut prices = Prices::known(self, &list.needed(&items))?;
         let sound = list.values(|row| prices.value(row, true));
         let missing = list.missing(&items, &sound, cpu_ns);
         if !missing.is_empty() {

@@ -93,7 +93,7 @@ fn sums(info: &ProbeInfo, measured: Option<&(PathBuf, Run)>) -> String {
     let Some((path, run)) = measured else {
         let line = format!(
             "None of the last {} runs here has it: `costof run {}` measures it",
-            history::LOOK_BACK,
+            history::SEARCHED,
             info.id
         );
         return format!("\n{}", wrapped(prose_columns(), &line, ""));

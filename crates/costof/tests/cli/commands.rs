@@ -125,7 +125,7 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
         let ended = place.run(&format!("explain cpu.loop {more}")).expect_code(code);
         format!("{}{}", ended.out, ended.err)
     };
-    assert_contains_all(&explained("", 0), &["last 30 runs", "`costof run cpu.loop`"]);
+    assert_contains_all(&explained("", 0), &["last 300 runs", "`costof run cpu.loop`"]);
     let run = place.quiet_run("--only cpu.frequency cpu.loop --quick", "run.jsonl");
     place.quiet_run("--only null --quick", "null.jsonl");
     let latest = explained("", 0);
@@ -139,6 +139,15 @@ fn explaining_a_probe_shows_the_sum_behind_its_prediction_where_there_is_a_run()
     };
     assert_contains_all(&flat(sum), parts);
     assert_contains(&explained("--run null.jsonl", 0), "no prediction for it");
+    // Runs of other probes hide none.
+    let null = fs::read_to_string(place.path("null.jsonl")).unwrap();
+    let id = place.read("null.jsonl").run.id;
+    for number in 10..50 {
+        let other = format!("{}{number}", &id[..id.len() - 2]);
+        let path = place.path(&format!("state/costof/runs/{other}.jsonl"));
+        fs::write(path, null.replace(&id, &other)).unwrap();
+    }
+    assert_eq!(explained("", 0), latest);
     assert_contains(&explained("--run missing.jsonl", 2), "missing.jsonl");
 }
 

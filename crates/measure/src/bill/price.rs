@@ -84,9 +84,9 @@ struct Costs {
 }
 
 impl PriceList {
-    /// The points that these items need, where nothing is known yet.
-    pub fn needed(&self, items: &[Tallied], cpu_ns: f64) -> Vec<Point> {
-        self.missing(items, &self.values(|_| None), cpu_ns)
+    /// The points that these items need, however little they take, where nothing is known yet.
+    pub fn needed(&self, items: &[Tallied]) -> Vec<Point> {
+        self.missing(items, &self.values(|_| None), 0.0)
     }
 
     /// The values of its rows, from what a machine's are in their own units; measured ones, or ranges that are predicted.

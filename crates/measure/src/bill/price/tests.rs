@@ -212,6 +212,8 @@ fn what_has_no_measured_price_is_measured_in_the_order_of_what_it_may_cost() {
     assert_eq!(names[2..], ["page_fault"]);
     assert_eq!(names.len(), 3, "{names:?}");
     assert!(list.missing(&items, &values, 1e12).is_empty(), "too little to matter");
+    let needed = list.needed(&items);
+    assert!(names.iter().all(|name| needed.iter().any(|point| point.probe == *name)), "{needed:?}");
     let forks = list.missing(&[item("fork", 100.0, 0.0)], &values, 1e8);
     assert_eq!(forks.len(), 2, "a fork takes longer than other calls: {forks:?}");
 }
