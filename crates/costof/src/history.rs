@@ -180,14 +180,16 @@ pub(crate) fn best_rows(table: Table) -> Vec<PointRow> {
     rows
 }
 
+/// Whether a run began within the last hour.
+pub(crate) fn is_recent(run: &Run) -> bool {
+    let began = humantime::parse_rfc3339(&run.run.started).ok();
+    let age = began.and_then(|began| began.elapsed().ok());
+    age.is_some_and(|age| age < RECENT)
+}
+
 /// The reliable results of these points in runs of the last hour on this machine since it booted: of each, that
 /// of the best grade; of several, the newest.
 pub(crate) fn of_boot(table: Table, boot: &str, points: &[Point]) -> Vec<Earlier> {
-    let is_recent = |run: &Run| {
-        let began = humantime::parse_rfc3339(&run.run.started).ok();
-        let age = began.and_then(|began| began.elapsed().ok());
-        age.is_some_and(|age| age < RECENT)
-    };
     let runs = of_this_machine(table, |point| points.contains(point)).map(|(_, run)| run);
     let runs = runs.take_while(is_recent).filter(|run| {
         let attempt = run.attempts.last();

@@ -78,7 +78,7 @@ impl Leader {
         with!(carrier, round_trips(carrier, token, n))
     }
 
-    /// What this end and the partner have used since they began: context switches, and CPU time, which is the system's for the
+    /// What this end and the partner have used since they began: context switches and CPU time, which is not divided for the
     /// partner. Takes a round trip.
     pub fn usage(&mut self) -> io::Result<[Usage; 2]> {
         let carrier = &self.carrier;

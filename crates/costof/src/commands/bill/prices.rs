@@ -74,7 +74,10 @@ impl Prices {
             return Ok(());
         }
         let names = counted(missing.len(), "price");
-        log(format_args!("measuring {names} that no run has, for at most {} s", BUDGET.as_secs()));
+        log(format_args!(
+            "measuring {names} that no run has with a grade better than D, for at most {} s",
+            BUDGET.as_secs()
+        ));
         let quick = Measuring { quick: true, ..Measuring::default() };
         let limit = Measuring { timeout: 60, ..quick };
         let chosen = Chosen { budget: Some(BUDGET), ..Chosen::default() };
@@ -88,10 +91,15 @@ impl Prices {
         Ok(())
     }
 
-    /// What a row costs: as measured, by a sound row or by any, or else as predicted.
+    /// What a row costs: as measured, or else as predicted. It may have to be sound, unless it was measured within the last
+    /// hour: on a machine that is always busy, it will not get better.
     pub(super) fn value(&self, row: &Row, must_be_sound: bool) -> Option<Value> {
-        let is_enough = |of: &PointRow| of.is_sound() || !must_be_sound;
-        if let Some((_, of)) = self.measured(row).filter(|(_, of)| is_enough(of)) {
+        let is_recent = |name: &String| {
+            self.runs.iter().any(|(other, run)| other == name && history::is_recent(run))
+        };
+        let is_enough =
+            |name: &String, of: &PointRow| !must_be_sound || of.is_sound() || is_recent(name);
+        if let Some((_, of)) = self.measured(row).filter(|(name, of)| is_enough(name, of)) {
             let estimate = of.estimate(&row.metric)?;
             return Some(Value::Measured(estimate.median, estimate.usable_interval()));
         }
