@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
-/// At most this many runs are searched for those that have a probe,
+/// So many of the latest runs are searched for a probe.
 pub(crate) const SEARCHED: usize = 300;
-/// and at most this many of them are read.
+/// So many runs are read at most.
 const LOOK_BACK: usize = 30;
 
 /// Predictions use an earlier run only if it is not older than this.
@@ -133,16 +133,11 @@ pub(crate) fn last_two(table: Table) -> Result<LastTwo> {
     })
 }
 
-/// The latest runs that were to measure such points, the latest first. Unreadable files are skipped.
-fn recent(
-    table: Table,
-    is_wanted: impl Fn(&Point) -> bool,
-) -> impl Iterator<Item = (PathBuf, Run)> {
+/// The latest runs of those whose beginning is wanted, the latest first. Unreadable files are skipped.
+fn recent(table: Table, is_wanted: impl Fn(&Run) -> bool) -> impl Iterator<Item = (PathBuf, Run)> {
     let paths = all().into_iter().take(SEARCHED);
-    let has_wanted = move |path: &PathBuf| {
-        let head = record::head(path, table);
-        head.map_or(true, |(run, _)| run.run.plan.points().any(&is_wanted))
-    };
+    let has_wanted =
+        move |path: &PathBuf| record::head(path, table).map_or(true, |(run, _)| is_wanted(&run));
     let paths = paths.filter(has_wanted).take(LOOK_BACK);
     paths.filter_map(move |path| record::read(&path, table).ok().map(|run| (path, run)))
 }
@@ -156,7 +151,7 @@ pub(crate) fn best_with(table: Table, probe: &str) -> Option<(PathBuf, Run)> {
         let all = sound.len() + unsound.len();
         (all > 0).then(|| 1000 * unsound.len() / all)
     };
-    let runs = recent(table, |point| point.probe == probe);
+    let runs = recent(table, |run| run.run.plan.points().any(|point| point.probe == probe));
     let counted = runs.filter_map(|(path, run)| Some((unsound(&run)?, path, run)));
     let best = counted.min_by_key(|(unsound, ..)| *unsound);
     best.map(|(_, path, run)| (path, run))
@@ -168,7 +163,9 @@ pub(crate) fn of_this_machine(
     table: Table,
     is_wanted: impl Fn(&Point) -> bool,
 ) -> impl Iterator<Item = (String, Run)> {
-    let runs = recent(table, is_wanted).filter(|(_, run)| run.run.plan.hosts.on.is_none());
+    let runs = recent(table, move |run| {
+        run.run.plan.hosts.on.is_none() && run.run.plan.points().any(&is_wanted)
+    });
     runs.map(|(path, run)| (path.display().to_string(), run))
 }
 

@@ -122,7 +122,8 @@ pub enum Item {
     },
     /// An involuntary context switch: the thread was ready, and something else ran. `waited_ns` is the time until it ran again.
     Preempted,
-    /// The thread was woken. `waited_ns` is the time from that until it ran, which is also in its [`Item::Wait`].
+    /// The thread was woken. `waited_ns` is the time from that until it ran, which is also in its [`Item::Wait`]. A thread that is
+    /// not counted is an item of the counted one that woke it, with no time, and with the CPU on which it ran last.
     WakeUp {
         /// From the CPU of the waker to the CPU on which the thread ran then.
         distance: Distance,

@@ -240,8 +240,8 @@ fn check(bill: &Priced) -> String {
     let is_known = items.high <= (1.0 + WIDE) * low && items.low >= (1.0 - WIDE) * high;
     match bill.not_itemised_ns() {
         _ if items.low > high => format!(
-            "{itemised}: more than there was, so a price is too high here, the counted runs did more, or a virtual machine's host \
-             did some of it, which counts as user code."
+            "{itemised}: more than there was, so a price is too high here, the counted runs did more, or, in a virtual machine, its \
+             host did part of the work, which the kernel counts as user code."
         ),
         _ if share.value > 1.0 + CLOSE => format!(
             "{itemised}: more than there was, but both are so uncertain that they may be equal."

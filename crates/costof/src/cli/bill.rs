@@ -48,8 +48,8 @@ pub(crate) struct BillOptions {
     pub(crate) ignore_failure: bool,
     /// Take the prices from this run, and measure none
     ///
-    /// [default: of the latest 30 runs of this machine, the one in which the price has the best grade; what they lack is
-    /// measured, for at most 20 s]
+    /// [default: of the latest 30 runs of this machine that have it, the one in which the price has the best grade; what they
+    /// lack, or have only with grade D, is measured, for at most 20 s]
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) prices: Option<PathBuf>,
     /// Measure no price: what no run has is predicted

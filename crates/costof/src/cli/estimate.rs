@@ -18,8 +18,8 @@ pub(crate) struct EstimateOptions {
     pub(crate) expression: Vec<String>,
     /// Take the costs from this run
     ///
-    /// [default: of the latest 30 runs of this machine, the one in which the cost has the best grade, and of several the
-    /// newest]
+    /// [default: of the latest 30 runs of this machine that have it, the one in which the cost has the best grade, and of
+    /// several the newest]
     #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
     pub(crate) run: Option<PathBuf>,
     /// First measure the points that no run has with a usable interval and a grade better than D

@@ -1,5 +1,5 @@
 //! How long the way back from a system call takes: its end cannot be interrupted, so that the kernel's tick comes after it, and
-//! counts it as user code.
+//! counts it as user code. The few instructions of the loop itself are in it.
 
 use super::times::of_ticks;
 use costof_model::timing::Estimate;

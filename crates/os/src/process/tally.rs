@@ -19,7 +19,7 @@ pub enum Event {
     },
     /// It lost its CPU while it was ready.
     Preempted,
-    /// It was woken.
+    /// It was woken; or it woke a thread that is not counted.
     WakeUp {
         /// The CPU of the waker.
         from: u16,

@@ -62,6 +62,11 @@ pub(super) fn notes(bill: &Priced) -> Vec<String> {
         counted(bill.runs, of),
         bill.counted_by
     )];
+    if bill.per_second {
+        notes.push(
+            "counting slows a process that is always busy, which then did less in the stretches that were counted".to_owned(),
+        );
+    }
     notes.extend(bill.way_back_ns.map(|each| {
         format!(
             "the way back from a system call, {}, is in the kernel's time, though the kernel counts it as user code",

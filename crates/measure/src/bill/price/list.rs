@@ -127,7 +127,7 @@ impl Rows<'_> {
             return Err(format!("{}: sizes do not grow", text.items.join(", ")));
         }
         for (_, row) in &cost {
-            self.rows[*row].off = text.off;
+            self.rows[*row].off = self.rows[*row].off.max(text.off);
         }
         let less = text.less.iter().map(|(times, row)| Ok((*times, self.add(row)?)));
         Ok(Price {
