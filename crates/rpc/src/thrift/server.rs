@@ -8,7 +8,7 @@ use ::thrift::server::TProcessor;
 use std::cell::Cell;
 use std::io;
 use std::net::Shutdown;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
 #[derive(Debug, Default)]
@@ -16,10 +16,11 @@ pub(crate) struct Server {
     connections: Mutex<Vec<Connection>>,
 }
 
-/// A connection, and the thread that closes it at the end.
+/// A connection, and the thread that closes it at the end: shut down alone, it would leave a client waiting that sends more than is
+/// read.
 #[derive(Debug)]
 struct Connection {
-    socket: Arc<Socket>,
+    socket: Weak<Socket>,
     thread: JoinHandle<()>,
 }
 
@@ -27,8 +28,8 @@ impl crate::Server for Server {
     /// Serves a connection, on a thread of its own.
     fn serve(&self, socket: Socket) -> io::Result<()> {
         let (mut input, mut output) = open(&socket)?;
-        let socket = Arc::new(socket);
-        let served = Arc::clone(&socket);
+        let served = Arc::new(socket);
+        let socket = Arc::downgrade(&served);
         let named = thread::Builder::new().name("thrift".into());
         let thread = named.spawn(move || {
             let processor = EchoSyncProcessor::new(Handler::default());
@@ -50,9 +51,7 @@ fn close(socket: &Socket) {
 impl Drop for Server {
     fn drop(&mut self) {
         let connections = self.connections.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for connection in connections.iter() {
-            close(&connection.socket);
-        }
+        connections.iter().filter_map(|it| it.socket.upgrade()).for_each(|socket| close(&socket));
         for connection in connections.drain(..) {
             // A panic there was a bug, and was reported on standard error.
             let _ = connection.thread.join();
@@ -92,5 +91,29 @@ impl EchoSyncHandler for Handler {
 
     fn handle_finish(&self) -> ::thrift::Result<Summary> {
         Ok(Summary::new(self.chunks.take(), self.bytes.take()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Server as _;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    #[test]
+    fn a_connection_that_was_refused_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = Server::default();
+        server.serve(Socket(listener.accept().unwrap().0)).unwrap();
+        client.write_all(&[0xff; 64]).unwrap();
+        // It says why, or nothing.
+        let _ = client.read_to_end(&mut Vec::new());
+        let is_open = || server.connections.lock().unwrap()[0].socket.upgrade().is_some();
+        while is_open() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
