@@ -129,7 +129,7 @@ impl Stopwatch {
         };
         let own = reader.map(|reader| reader.finish()).unwrap_or_default();
         let usage = ended.usage;
-        let cpu_ns = usage.user_ns + usage.system_ns;
+        let cpu_ns = usage.cpu_ns();
         let is_one_thread =
             ended.first_thread.map(|first| first.cpu_ns as f64 >= ONE_THREAD * cpu_ns as f64);
         let count = |event| counters.as_ref().and_then(|counters| counters.count(event));

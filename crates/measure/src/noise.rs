@@ -246,7 +246,7 @@ impl Snapshot {
         Snapshot {
             at_ns: now_ns(ClockId::Monotonic),
             threads_cpu_ns: now_ns(ClockId::ProcessCpu),
-            children_cpu_ns: children.user_ns + children.system_ns,
+            children_cpu_ns: children.cpu_ns(),
             usage: usage::thread(),
             cpu: affinity::current_cpu(),
             moves: affinity::moves(),

@@ -131,7 +131,8 @@ impl Billing<'_> {
         if !missing.is_empty() {
             prices.measure(&missing, interrupted)?;
         }
-        let values = list.values(|row| prices.value(row, false));
+        let known = list.values(|row| prices.value(row, false));
+        let values = list.in_a_program(&known);
         set_working(false);
         let (priced, classes, itemised_ns) = list.items(&items, &values).map_err(Error::Nothing)?;
         let mut elsewhere = Vec::new();
@@ -139,7 +140,8 @@ impl Billing<'_> {
             let other = Prices::of_run(table, path)?;
             let there = list.values(|row| other.value(row, false));
             let from = (other.machine(), path.display().to_string());
-            match list.elsewhere(&items, (&values, &there), times.kernel_ns.value, from) {
+            // The same program on both: what it does unlike costof's loop, it does twice.
+            match list.elsewhere(&items, (&known, &there), times.kernel_ns.value, from) {
                 Some(found) => elsewhere.push(found),
                 None => log(format_args!("{}: it has no price of these items", path.display())),
             }

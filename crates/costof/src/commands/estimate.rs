@@ -103,20 +103,18 @@ pub(super) fn history(
     runs
 }
 
-/// The rows of the point, those of the first run first.
+/// The rows of the point, each with its run, those of the first run first.
 pub(super) fn rows<'r>(
     runs: &'r [Named],
     point: &Point,
-) -> impl Iterator<Item = (&'r String, &'r PointRow)> {
-    runs.iter().filter_map(move |(name, run)| {
-        let row = run.points.iter().find(|row| row.point == *point)?;
-        Some((name, row))
-    })
+) -> impl Iterator<Item = (&'r Named, &'r PointRow)> {
+    runs.iter()
+        .filter_map(move |of| Some((of, of.1.points.iter().find(|row| row.point == *point)?)))
 }
 
-/// The row of the point to answer from, with a number, and the name of its run: that of the best grade; of several,
+/// The row of the point to answer from, with a number, and its run: that of the best grade; of several,
 /// that of the first run.
-fn best<'r>(runs: &'r [Named], point: &'r Point) -> Option<(&'r String, &'r PointRow)> {
+fn best<'r>(runs: &'r [Named], point: &'r Point) -> Option<(&'r Named, &'r PointRow)> {
     let numbers = rows(runs, point).filter(|(_, row)| row.is_usable() && row.primary().is_some());
     numbers.min_by_key(|(_, row)| row.distrust())
 }
@@ -161,7 +159,7 @@ fn source(
     point: &Point,
 ) -> Source {
     let from_run = || {
-        let (name, row) = best(runs, point)?;
+        let ((name, _), row) = best(runs, point)?;
         let doubt = match row.worst_doubt().filter(|_| row.grade == Grade::D) {
             Some(Warning { what, advice, .. }) => format!(", as {what} ({advice})"),
             None => String::new(),

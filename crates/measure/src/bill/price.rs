@@ -65,11 +65,7 @@ struct SavingRule {
 }
 
 /// The values of a list's rows on a machine, in nanoseconds: of each, if it has one, and whether it is measured.
-pub struct Values {
-    rows: Vec<Option<Value>>,
-    /// By which share each may be off besides, if it is measured.
-    offs: Vec<f64>,
-}
+pub struct Values(Vec<Option<Value>>);
 
 /// Rows, each so many times: those of one machine have a value together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,8 +88,21 @@ impl PriceList {
     /// The values of its rows, from what a machine's are in their own units; measured ones, or ranges that are predicted.
     pub fn values(&self, find: impl FnMut(&Row) -> Option<Value>) -> Values {
         let found = self.rows.iter().map(find);
-        let rows = found.zip(&self.rows).map(|(value, row)| nanoseconds(value?, row.unit));
-        Values { rows: rows.collect(), offs: self.rows.iter().map(|row| row.off).collect() }
+        Values(found.zip(&self.rows).map(|(value, row)| nanoseconds(value?, row.unit)).collect())
+    }
+
+    /// The same in another program than costof's loop: measured ones may be off by so much more.
+    pub fn in_a_program(&self, values: &Values) -> Values {
+        let widened = |(value, row): (&Option<Value>, &Row)| match value {
+            Some(Value::Measured(middle, Some((low, high)))) => {
+                let off = row.off * middle;
+                let ends =
+                    (middle - (middle - low).hypot(off), middle + (high - middle).hypot(off));
+                Some(Value::Measured(*middle, Some(ends)))
+            }
+            other => *other,
+        };
+        Values(values.0.iter().zip(&self.rows).map(widened).collect())
     }
 
     /// The points that these items need, those that matter most first, of which the values have no measured one.
@@ -122,7 +131,7 @@ impl PriceList {
             // Prices come first.
             rows.for_each(|row| want(row, roughly / 10.0));
         }
-        let is_measured = |row: usize| matches!(values.rows[row], Some(Value::Measured(..)));
+        let is_measured = |row: usize| matches!(values.0[row], Some(Value::Measured(..)));
         let mut wanted: Vec<(usize, f64)> = wanted.into_iter().collect();
         wanted.retain(|(row, ns)| *ns >= WORTH_MEASURING * cpu_ns && !is_measured(*row));
         wanted.sort_by(|(_, one), (_, other)| other.total_cmp(one));
@@ -144,7 +153,7 @@ impl PriceList {
         items: &[Tallied],
         values: &Values,
     ) -> Result<(Vec<PricedItem>, Vec<ClassTime>, Estimate), String> {
-        if values.rows[self.entry].is_none() {
+        if values.0[self.entry].is_none() {
             return Err(format!(
                 "no price for entering the kernel: {}",
                 self.rows[self.entry].point
@@ -247,9 +256,7 @@ impl PriceList {
         kernel_ns: f64,
         (machine, from): (String, String),
     ) -> Option<Elsewhere> {
-        // The same program runs on both.
-        let [here, there] = &[here, there]
-            .map(|values| Values { offs: vec![0.0; self.rows.len()], ..values.measured() });
+        let (here, there) = (&here.measured(), &there.measured());
         let (mut all, mut classes) = (Sum::default(), BTreeMap::<Class, Sum>::new());
         for item in items {
             let costs = self.costs(item, here);
@@ -301,7 +308,7 @@ impl PriceList {
         let costs = self.price(&item.key).map(|price| self.costs_by(price, item, values));
         costs.filter(|costs| values.get(costs.whole()).is_some()).unwrap_or_else(|| Costs {
             class: None,
-            entry: Sum::of(self.entry, if item.is_call() { item.count } else { 0.0 }),
+            entry: Sum::of(self.entry, item.entries() * item.count),
             copies: Sum::default(),
             rest: Sum::default(),
         })
@@ -312,8 +319,9 @@ impl PriceList {
         let done = item.done();
         let each = done / price.of;
         let mut rest = price.at(price.cost[0].0, each);
-        rest.add(&Sum::of(self.entry, price.entries * done), -1.0);
-        for (times, row) in price.less.iter().filter(|(_, row)| values.rows[*row].is_some()) {
+        let own = item.entries();
+        rest.add(&Sum::of(self.entry, (own + price.entries) * done), -1.0);
+        for (times, row) in price.less.iter().filter(|(_, row)| values.0[*row].is_some()) {
             rest.add(&Sum::of(*row, times * done), -1.0);
         }
         let mut grows = price.at(item.size(), each);
@@ -325,8 +333,12 @@ impl PriceList {
                 Sum::default()
             }
         };
-        let entry = Sum::of(self.entry, if item.is_call() { item.count } else { 0.0 });
-        Costs { class: Some(price.class), entry, copies, rest }
+        Costs {
+            class: Some(price.class),
+            entry: Sum::of(self.entry, own * item.count),
+            copies,
+            rest,
+        }
     }
 }
 
@@ -396,8 +408,7 @@ impl Values {
     /// Those that are measured.
     fn measured(&self) -> Values {
         let is_measured = |value: &Value| matches!(value, Value::Measured(..));
-        let rows = self.rows.iter().map(|value| value.filter(is_measured)).collect();
-        Values { rows, offs: self.offs.clone() }
+        Values(self.0.iter().map(|value| value.filter(is_measured)).collect())
     }
 
     /// The value of a sum; `None` if one of its rows has none. Measured rows are independent of each other (MOVER: Zou
@@ -405,16 +416,14 @@ impl Values {
     fn get(&self, sum: Sum) -> Option<Estimate> {
         let (mut value, mut worst, mut apart) = (0.0, [0.0; 2], [0.0_f64; 2]);
         for (row, times) in sum.0 {
-            let known = self.rows[row]?;
+            let known = self.0[row]?;
             let (middle, (low, high)) = (known.middle(), known.ends()?);
             value += times * middle;
             let ends = if times >= 0.0 { [low, high] } else { [high, low] };
             for (end, known_end) in ends.into_iter().enumerate() {
                 let off = (times * (known_end - middle)).abs();
                 match known {
-                    Value::Measured(..) => {
-                        apart[end] = apart[end].hypot(off).hypot(times * self.offs[row] * middle);
-                    }
+                    Value::Measured(..) => apart[end] = apart[end].hypot(off),
                     Value::Predicted(..) => worst[end] += off,
                 }
             }

@@ -419,7 +419,7 @@ mod tests {
         for ended in start_script(spins, &[cpu]) {
             let ended = ended.wait(EVERY, || true).unwrap().unwrap();
             assert_eq!(ended.status.code(), Some(7));
-            let cpu_ns = ended.usage.user_ns + ended.usage.system_ns;
+            let cpu_ns = ended.usage.cpu_ns();
             assert!(cpu_ns > 0 && ended.usage.max_rss_bytes > 0, "{ended:?}");
             assert!(ended.wall_ns > 0);
             if let Some(first) = ended.first_thread {

@@ -11,7 +11,7 @@ use crate::record::Table;
 use crate::terminal::log;
 use costof_measure::bill::price::Row;
 use costof_model::expression::Value;
-use costof_model::{Facts, Point, PointRow, counted};
+use costof_model::{Facts, Point, PointRow, Run, counted};
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -94,12 +94,9 @@ impl Prices {
     /// What a row costs: as measured, or else as predicted. It may have to be sound, unless it was measured within the last
     /// hour: on a machine that is always busy, it will not get better.
     pub(super) fn value(&self, row: &Row, must_be_sound: bool) -> Option<Value> {
-        let is_recent = |name: &String| {
-            self.runs.iter().any(|(other, run)| other == name && history::is_recent(run))
-        };
         let is_enough =
-            |name: &String, of: &PointRow| !must_be_sound || of.is_sound() || is_recent(name);
-        if let Some((_, of)) = self.measured(row).filter(|(name, of)| is_enough(name, of)) {
+            |run: &Run, of: &PointRow| !must_be_sound || of.is_sound() || history::is_recent(run);
+        if let Some((_, of)) = self.measured(row).filter(|((_, run), of)| is_enough(run, of)) {
             let estimate = of.estimate(&row.metric)?;
             return Some(Value::Measured(estimate.median, estimate.usable_interval()));
         }
@@ -109,15 +106,15 @@ impl Prices {
     /// Where that comes from; `None` if it is not known.
     pub(super) fn from(&self, row: &Row) -> Option<String> {
         match self.measured(row) {
-            Some((run, of)) => {
+            Some(((name, _), of)) => {
                 let doubt = if of.is_sound() { "" } else { "doubtful, " };
-                Some(format!("{doubt}measured, grade {} ({run})", of.grade))
+                Some(format!("{doubt}measured, grade {} ({name})", of.grade))
             }
             None => self.predicted(row).map(|_| "predicted".to_owned()),
         }
     }
 
-    fn measured(&self, row: &Row) -> Option<(&String, &PointRow)> {
+    fn measured(&self, row: &Row) -> Option<(&Named, &PointRow)> {
         let has_number = |of: &PointRow| of.estimate(&row.metric).is_some_and(|it| it.is_usable());
         let rows = estimate::rows(&self.runs, &row.point).filter(|(_, of)| has_number(of));
         rows.min_by_key(|(_, of)| of.distrust())

@@ -24,7 +24,7 @@ struct PriceText {
     cost: Vec<(String, String)>,
     #[serde(default = "one")]
     of: f64,
-    #[serde(default = "one")]
+    #[serde(default)]
     entries: f64,
     #[serde(default)]
     less: Vec<(f64, String)>,

@@ -37,9 +37,11 @@ impl Tallied {
         (self.count - self.errors).max(0.0)
     }
 
-    pub(super) fn is_call(&self) -> bool {
+    /// How often one enters the kernel: events do not.
+    pub(super) fn entries(&self) -> f64 {
         let is_event = ["fault", "wake-up", START].iter().any(|event| self.key.starts_with(event));
-        !(is_event || matches!(&*self.key, "signal" | "switch" | "preempted"))
+        let is_event = is_event || matches!(&*self.key, "signal" | "switch" | "preempted");
+        if is_event { 0.0 } else { 1.0 }
     }
 
     /// Such as `read of 64B`, or `read of 64B to 128B` if not all are equal.
@@ -86,7 +88,7 @@ pub fn tally(command: &CountedCommand, runs: f64) -> Vec<Tallied> {
 
 /// How many system calls these are.
 pub fn calls(items: &[Tallied]) -> f64 {
-    items.iter().filter(|item| item.is_call()).map(|item| item.count).sum()
+    items.iter().map(|item| item.entries() * item.count).sum()
 }
 
 /// The faults of no known kind. How many there were in all is only known of a running process that was counted, and of a

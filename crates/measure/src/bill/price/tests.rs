@@ -19,14 +19,13 @@ items = ["fork"]
 class = "processes"
 cost = [["0B", "process"]]
 of = 2
-entries = 2
+entries = 1
 less = [[1, "small"]]
 
 [[price]]
 items = ["fault on a new page"]
 class = "faults"
 cost = [["0B", "page_fault"]]
-entries = 0
 
 [[saving]]
 what = "larger reads"
@@ -51,11 +50,10 @@ fn list() -> PriceList {
 
 /// Each row's median and how far its interval reaches to both sides.
 fn values(list: &PriceList, known: &[(&str, f64, f64)]) -> Values {
-    let values = list.values(|row| {
+    list.values(|row| {
         let (_, ns, off) = known.iter().find(|(name, ..)| *name == row.point.probe)?;
         Some(Value::Measured(*ns, Some((ns - off, ns + off))))
-    });
-    Values { offs: vec![0.0; list.rows.len()], ..values }
+    })
 }
 
 const ALL: [(&str, f64, f64); 5] = [
@@ -89,7 +87,7 @@ fn an_item_costs_what_its_row_says_and_is_divided_by_class() {
 fn a_price_may_be_off_elsewhere() {
     let list = list();
     let known = values(&list, &[("enter", 100.0, 0.0)]);
-    let values = Values { offs: vec![0.1; list.rows.len()], ..known };
+    let values = list.in_a_program(&known);
     let (_, _, all) = list.items(&[item("getppid", 10.0, 0.0)], &values).unwrap();
     assert_eq!((all.value, all.low, all.high), (1000.0, 900.0, 1100.0));
 }
