@@ -174,6 +174,14 @@ impl MessageReceiver for Receiver {
                 until_read = STATISTICS_BYTES;
             }
         }
+        // What has arrived counts: the sender knows of it, and may have ended the transfer for that reason.
+        for _ in 0..MESSAGES {
+            match self.driver.poll(Some(Duration::ZERO))? {
+                Some((_, Event::Message(message))) => incoming.handle_message(&message, true)?,
+                Some(_) => {}
+                None => break,
+            }
+        }
         Ok(())
     }
 
@@ -192,6 +200,45 @@ impl MessageReceiver for Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rendezvous::Over;
+    use crate::stream::Order;
+    use crate::transport::Parameters;
+    use crate::transport::testing::{TOKEN, listen};
+
+    /// As on a machine where the receiver gets no CPU until the sender is done.
+    #[test]
+    fn what_has_arrived_is_counted_after_the_end() {
+        const ALL: u64 = 50;
+        let (listener, address) = listen(Over::Udp);
+        let sending = std::thread::spawn(move || {
+            let parameters = Parameters::new();
+            let at = Endpoint { address: &address, parameters: &parameters, token: TOKEN };
+            let mut sender = Rudp(Control::default()).connect(&at).unwrap().sender;
+            let mut outgoing = Outgoing::new(Order {
+                size: 64,
+                window: None,
+                duration: Duration::from_secs(60),
+                grace: Duration::ZERO,
+                messages: Some(ALL),
+                has_header: true,
+            });
+            outgoing.start();
+            sender.send(&mut outgoing).unwrap();
+        });
+        let socket = datagrams::accept(&listener, &AtomicBool::new(false)).unwrap();
+        let mut receiver = Receiver::new(socket).unwrap();
+        let mut incoming = Incoming::new(64, None);
+        // They arrive together, and the library has them all when it hands out the first.
+        loop {
+            if let Some((_, Event::Message(message))) = receiver.driver.poll(None).unwrap() {
+                incoming.handle_message(&message, true).unwrap();
+                break;
+            }
+        }
+        receiver.receive(&mut incoming, &AtomicBool::new(true)).unwrap();
+        assert_eq!(incoming.bytes, ALL * 64);
+        sending.join().unwrap();
+    }
 
     #[test]
     fn there_is_always_a_next_flight_to_send_while_the_window_lasts() {
