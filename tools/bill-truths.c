@@ -1,4 +1,5 @@
-// Programs of known composition for tools/bill-truths: PROGRAM KIND SEED FOLDER. FOLDER has a file of 16 MiB, called `file`.
+// Programs of known composition for tools/bill-truths: PROGRAM KIND SEED FOLDER. FOLDER has files of 16 MiB: `file`, and `code`,
+// written 4 KiB at a time, as programs are installed.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
@@ -15,7 +16,7 @@
 enum { FILE_BYTES = 16 << 20, BLOCK = 64 << 10, SMALL = 64, PAGE = 4096, PAGES = 16384 };
 
 static char buffer[BLOCK];
-static int file, zero, null;
+static int file, code, zero, null;
 
 static void expect(long done, long wanted) {
     if (done != wanted) err(1, "%ld and not %ld", done, wanted);
@@ -64,6 +65,17 @@ static void pages(long count) {
         madvise(at, PAGES * PAGE, MADV_NOHUGEPAGE);
         for (long page = 0; page < PAGES; page++) at[page * PAGE] = 1;
         munmap(at, PAGES * PAGE);
+    }
+}
+
+// Maps a file, touches something in every 64 KiB and unmaps it, as programs do with their code.
+static void touch_code(long count) {
+    volatile char sum = 0;
+    while (count--) {
+        char *at = mmap(NULL, FILE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, code, 0);
+        if (at == MAP_FAILED) err(1, "mmap");
+        for (long byte = 0; byte < FILE_BYTES; byte += BLOCK) sum += at[byte];
+        munmap(at, FILE_BYTES);
     }
 }
 
@@ -122,13 +134,13 @@ static const struct {
     {"getppid", parents, 2000000}, {"device", small_device, 1000000}, {"file", small_file, 1000000},
     {"read", large_read, 60000},   {"write", large_write, 40000},     {"fork", forks, 3000},
     {"pages", pages, 8},           {"pipe", ping_pong, 60000},        {"echo", echo, 20000},
-    {"sync", syncs, 3000},
+    {"sync", syncs, 3000},         {"code", touch_code, 1000},
 };
 
 int main(int argc, char **argv) {
     if (argc != 4 || chdir(argv[3])) errx(2, "usage: KIND SEED FOLDER");
     srand(atoi(argv[2]));
-    file = open("file", O_RDWR), zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
+    file = open("file", O_RDWR), code = open("code", O_RDONLY), zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
     for (int kind = 0; kind < (int)(sizeof KINDS / sizeof *KINDS); kind++) {
         if (strcmp(argv[1], KINDS[kind].name) == 0) KINDS[kind].run(KINDS[kind].count);
         if (strcmp(argv[1], "mixed") == 0) KINDS[kind].run(KINDS[kind].count * (rand() % 100) / 400);

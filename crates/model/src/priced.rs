@@ -99,6 +99,9 @@ pub struct Priced {
     pub classes: Vec<ClassTime>,
     /// What it waited for, the longest first, where that was counted.
     pub waits: Vec<Wait>,
+    /// Reads and writes that its threads sent to block devices, each with their bytes.
+    #[serde(default)]
+    pub requests: [(f64, f64); 2],
     /// What would take less, the largest saving first.
     pub savings: Vec<Saving>,
     /// The same items at the prices of other machines.

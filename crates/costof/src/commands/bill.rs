@@ -164,6 +164,7 @@ impl Billing<'_> {
             itemised_ns,
             classes,
             waits: price::waits(&command, stretches),
+            requests: price::requests(&command, stretches),
             savings: list.savings(&items, &values, (cpu_ns, times.waiting_ns)),
             elsewhere,
             prices_of: options

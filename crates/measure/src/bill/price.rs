@@ -5,7 +5,7 @@
 mod list;
 mod tally;
 
-pub use tally::{Tallied, calls, tally, waits};
+pub use tally::{Tallied, calls, requests, tally, waits};
 
 use costof_model::expression::Value;
 use costof_model::priced::{Class, ClassTime, Elsewhere, PricedItem, Saving};

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::cpu::clock::{ClockId, now_ns};
 use crate::file::scratch::{CONTENT, FileMap, Scratch, Sharing};
 use crate::memory::arena::{Arena, PageSize, base_page_bytes, huge_page_bytes, smaps_bytes};
 use crate::memory::touch::{read_at, read_pages, write_pages};
@@ -136,6 +137,10 @@ pub struct Counted {
     pub faults: u64,
     /// Bytes that were read from a device; of evicted pages only, else 0.
     pub read_bytes: u64,
+    /// How long it took to unmap so many touched pages, in nanoseconds.
+    pub unmap_ns: f64,
+    /// Those pages.
+    pub unmapped: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -197,7 +202,12 @@ impl PageFaults {
     /// The errors of mmap(2), madvise(2) and posix_fadvise(2).
     pub fn prepare(&mut self, count: usize) -> io::Result<()> {
         self.count()?;
-        self.memory = None;
+        if let Some(memory) = self.memory.take() {
+            let since = now_ns(ClockId::MonotonicRaw);
+            drop(memory);
+            self.counted.unmap_ns += (now_ns(ClockId::MonotonicRaw) - since) as f64;
+            self.counted.unmapped += (self.not_timed(self.touched) + self.touched) as u64;
+        }
         if let Pages::Evicted(_) = self.pages {
             self.from += self.touched;
             if self.from + count > self.count {
@@ -326,6 +336,28 @@ mod tests {
             assert_eq!(mapped, pages.page_bytes() as f64, "{pages:?}");
             assert!(faults.read_the_content(), "{pages:?}");
         }
+    }
+
+    /// As of a program's code.
+    #[test]
+    fn a_file_without_holes_is_mapped_in_pieces() {
+        let Ok(file) = Scratch::write(COUNT * 16, base_page_bytes()).map(Rc::new) else {
+            eprintln!("skipped: no folder on a disk to write to");
+            return;
+        };
+        let stride = 16 * base_page_bytes();
+        let mut faults = PageFaults::new(Pages::Cached(file), stride, COUNT, |_| ()).unwrap();
+        for _ in 0..2 {
+            faults.prepare(COUNT / 2).unwrap();
+            faults.touch(COUNT / 2);
+        }
+        let counted = faults.end().unwrap();
+        assert_eq!(counted.unmapped, COUNT as u64, "of the first batch");
+        assert!(counted.unmap_ns > 0.0);
+        // 64 KiB, which is one page on some machines.
+        let is_one = base_page_bytes() >= 64 << 10;
+        assert!(is_one || faults.mapped_bytes().unwrap() > base_page_bytes() as f64);
+        assert!(faults.read_the_content());
     }
 
     #[test]

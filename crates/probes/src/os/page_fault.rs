@@ -14,6 +14,9 @@ words! {
         MinorAnonymous = "minor_anonymous",
         /// map a page of a file that is in the page cache (MAP_SHARED); the first touch reads
         MinorFile = "minor_file",
+        /// the same where the pages around it are in the page cache too, and are mapped with it:
+        /// the first touch of a part of a program or a library
+        MinorAround = "minor_around",
         /// copy a page that is mapped already (MAP_PRIVATE); the first write after a read
         CopyOnWrite = "copy_on_write",
         /// find a transparent huge page for anonymous memory and clear it
@@ -34,8 +37,10 @@ point! {
     /// partly in the caches (of huge pages, at most one in 64 MiB is). In a virtual machine the
     /// host has backed them already: the first use of memory since the machine started costs more.
     /// The cost includes the kernel's accounting (memory control groups) and one page table for
-    /// every 512 anonymous or 32 file pages. File pages lie 64 KiB apart with holes between, so one
-    /// fault maps one page. The file has no name and lies in the first of these folders that is not
+    /// every 512 anonymous or 32 file pages. File pages are touched 64 KiB apart, with holes between,
+    /// so one fault maps one page. For `minor_around` there are no holes: the file of 16 MiB was
+    /// written 4 KiB at a time, so the page cache has single pages, as of most installed programs;
+    /// of larger pieces (folios), mapping takes less. The file has no name and lies in the first of these folders that is not
     /// on a file system in memory: TMPDIR or else /tmp, the current folder, XDG_CACHE_HOME, HOME,
     /// /var/tmp. For `major` it is evicted (fsync, POSIX_FADV_DONTNEED), mapped with MADV_RANDOM
     /// and read in random order; a cache of the device or of the host may still serve it.
@@ -54,7 +59,7 @@ point! {
     /// - Linux Documentation/admin-guide/mm/transhuge.rst; mm/memory.c, do_fault_around
     ///
     /// # Needs
-    /// - for files: a folder on a file system that is not in memory, with 8 MiB free; for major:
+    /// - for files: a folder on a file system that is not in memory, with 16 MiB free; for major:
     ///   one that lets files be evicted, and /proc/thread-self/io
     /// - for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice
     ///   two such pages, where they are larger), not fragmented
@@ -74,6 +79,8 @@ impl Measure for PageFault {
         latency: Nanoseconds Lower,
         /// page faults per access, by getrusage: major ones for `major`
         faults: One Neither,
+        /// unmapping at the end what one fault mapped
+        unmap: Nanoseconds Lower,
         /// bytes that one fault mapped, by smaps
         mapped: Bytes Neither,
         /// for `major`: bytes read from a device per fault, by /proc/thread-self/io
@@ -92,7 +99,9 @@ impl Measure for PageFault {
 
     fn disk_bytes(point: &At<Self>) -> u64 {
         match point.kind {
-            Kind::MinorFile | Kind::CopyOnWrite | Kind::Major => PageFault::memory_bytes(point),
+            Kind::MinorFile | Kind::MinorAround | Kind::CopyOnWrite | Kind::Major => {
+                PageFault::memory_bytes(point)
+            }
             Kind::MinorAnonymous | Kind::Huge => 0,
         }
     }
@@ -100,6 +109,7 @@ impl Measure for PageFault {
     fn memory_bytes(point: &At<Self>) -> u64 {
         match point.kind {
             Kind::Huge => huge_page_bytes().map_or(0, |page| (most_huge_pages(page) * page) as u64),
+            Kind::MinorAround => 16 << 20,
             Kind::MinorAnonymous | Kind::MinorFile | Kind::CopyOnWrite | Kind::Major => 4 << 20,
         }
     }

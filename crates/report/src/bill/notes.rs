@@ -1,6 +1,6 @@
 //! What stands below a bill's tables: what would help, other machines, and how the bill was made.
 
-use super::{count, duration, percent, time};
+use super::{bytes, count, duration, percent, time};
 use costof_model::priced::{Elsewhere, Priced, Saving};
 use costof_model::timing::Estimate;
 use costof_model::{counted, span};
@@ -90,6 +90,12 @@ pub(super) fn notes(bill: &Priced) -> Vec<String> {
             "waited in the counted runs, all threads together: {}",
             waits.join(", ")
         ));
+    }
+    for ((requests, moved), what) in bill.requests.into_iter().zip(["read", "written"]) {
+        if requests > 0.0 {
+            let requests = count(requests);
+            notes.push(format!("requests to block devices: {requests}, {} {what}", bytes(moved)));
+        }
     }
     notes.extend(bill.times.queue_ns.filter(|ns| *ns > SLOWED * bill.times.wall_ns.value).map(
         |ns| format!("besides, it was ready for {} while other programs had its CPU", time(ns)),

@@ -172,6 +172,18 @@ fn key(item: &Item, has_many: bool) -> Option<String> {
     Some(name.to_owned())
 }
 
+/// The reads and writes that a command's threads sent to block devices in one of so many runs or seconds, with their bytes.
+pub fn requests(command: &CountedCommand, runs: f64) -> [(f64, f64); 2] {
+    let mut requests = [(0.0, 0.0); 2];
+    for count in command.counted.iter().flat_map(Counts::sum) {
+        if let Item::BlockIo { is_write } = count.item {
+            let of = &mut requests[usize::from(is_write)];
+            *of = (of.0 + count.count as f64 / runs, of.1 + count.bytes as f64 / runs);
+        }
+    }
+    requests
+}
+
 /// What a command waited for in one of so many runs or seconds, the longest first.
 pub fn waits(command: &CountedCommand, runs: f64) -> Vec<Wait> {
     let mut waits: BTreeMap<String, Wait> = BTreeMap::new();

@@ -271,7 +271,9 @@ fn runs_are_averaged_and_known_kinds_are_taken_off_the_kernels_own_count() {
         end: End::Exited(0),
     };
     let preempted = Count { item: Item::Preempted, count: 4, ..wait.clone() };
-    let first = run(vec![read(4, 256), fault(FaultKind::FirstRead, 7), wait, preempted]);
+    let block_io = Item::BlockIo { is_write: true };
+    let write = Count { item: block_io, count: 3, bytes: 12288, waited_ns: 0, ..wait.clone() };
+    let first = run(vec![read(4, 256), fault(FaultKind::FirstRead, 7), wait, preempted, write]);
     let timed = [9, 11].map(|minor_faults| TimedRun { minor_faults, ..TimedRun::default() });
     let mut command = CountedCommand {
         command: "p".to_owned(),
@@ -291,6 +293,7 @@ fn runs_are_averaged_and_known_kinds_are_taken_off_the_kernels_own_count() {
     assert_eq!(of("fault on a file's page").count, 3.5);
     assert_eq!(of("fault").count, 6.5, "3 and 10 are of no known kind");
     assert_eq!((of("switch").count, of("preempted").count), (1.0, 2.0));
+    assert_eq!(requests(&command, 2.0), [(0.0, 0.0), (1.5, 6144.0)]);
     let waits = waits(&command, 2.0);
     assert_eq!(waits, [Wait { what: "poll".to_owned(), count: 1.0, waited_ns: 300.0 }]);
 }

@@ -14,6 +14,7 @@ pub(super) fn predict(
         Kind::Huge => return huge(facts),
         Kind::Major => return from_the_device(facts),
         Kind::MinorFile => (MAP, Cost::default()),
+        Kind::MinorAround => (MAP, entry((600.0, 12_000.0), "to find and map 15 more pages")?),
         Kind::CopyOnWrite => {
             let flushed = entry((100.0, 500.0), "to flush an entry of the TLB")?;
             (ALLOCATE, filled(measured, "copying 4 KiB")? + flushed)

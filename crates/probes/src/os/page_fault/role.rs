@@ -25,6 +25,8 @@ const MAJOR_BATCH_NS: f64 = 2.5e6;
 /// The pages of the file lie this far apart: the kernel maps what is in the page cache around a
 /// fault too, 64 KiB by default (`fault_around_bytes`), and so it finds one page.
 const FILE_STRIDE: usize = 64 << 10;
+/// Touches of a file without holes.
+const AROUND: usize = 256;
 
 #[derive(Default)]
 pub(super) struct Toucher {
@@ -43,7 +45,7 @@ impl Toucher {
     fn file(&mut self) -> Result<Rc<Scratch>> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => Rc::new(write_file()?),
+            None => Rc::new(write_file(PAGES, file_stride())?),
         };
         Ok(Rc::clone(self.file.insert(file)))
     }
@@ -54,6 +56,11 @@ impl RoleAt<PageFault> for Toucher {
         let (pages, count) = match point.kind {
             Kind::MinorAnonymous => (Pages::Anonymous(PageSize::Base), PAGES),
             Kind::MinorFile => (Pages::Cached(self.file()?), PAGES),
+            // It is as long as `PAGES` single ones are in all.
+            Kind::MinorAround => {
+                let pages = AROUND * file_stride() / base_page_bytes();
+                (Pages::Cached(Rc::new(write_file(pages, base_page_bytes())?)), AROUND)
+            }
             Kind::CopyOnWrite => (Pages::CopyOnWrite(self.file()?), PAGES),
             Kind::Huge => (Pages::Anonymous(PageSize::Huge), huge_pages()?),
             Kind::Major => (Pages::Evicted(self.file()?), PAGES),
@@ -104,8 +111,16 @@ impl RoleAt<PageFault> for Toucher {
         let mapped = faults.mapped_bytes().or_unsupported("cannot see what was mapped")?;
         meter.value("faults", each);
         meter.value("mapped", mapped);
+        if point.kind != Kind::Major {
+            meter.value("unmap", counted.unmap_ns / counted.unmapped.max(1) as f64);
+        }
         let page = match point.kind {
             Kind::Huge => huge_page_bytes().unwrap_or(0),
+            Kind::MinorAround if mapped <= base_page_bytes() as f64 => unsupported!(
+                "this kernel maps nothing around a fault of {} (fault_around_bytes)",
+                display_bytes(mapped as u64)
+            ),
+            Kind::MinorAround => mapped as usize,
             Kind::MinorAnonymous | Kind::MinorFile | Kind::CopyOnWrite | Kind::Major => {
                 base_page_bytes()
             }
@@ -144,11 +159,11 @@ fn file_stride() -> usize {
     FILE_STRIDE.max(base_page_bytes())
 }
 
-fn write_file() -> Result<Scratch> {
-    Scratch::write(PAGES, file_stride()).map_err(|error| {
+fn write_file(pages: usize, stride: usize) -> Result<Scratch> {
+    Scratch::write(pages, stride).map_err(|error| {
         Failure::unsupported(format!(
             "{error} (TMPDIR names a folder on a disk with {} free)",
-            display_bytes((PAGES * base_page_bytes()) as u64)
+            display_bytes((pages * base_page_bytes()) as u64)
         ))
     })
 }
