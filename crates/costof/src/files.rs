@@ -42,7 +42,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Checks the outputs of a command before anything is written: none is a folder, replaces another one, or replaces what is
+/// Checks the outputs of a command before anything is written: none is a folder or in none, replaces another one, or replaces what is
 /// read. Returns whether the command's text goes to standard output, as [`leaves_standard_output`].
 pub(crate) fn check_outputs(
     outputs: &[Option<&Path>],
@@ -54,6 +54,9 @@ pub(crate) fn check_outputs(
     for (position, output) in outputs.iter().enumerate() {
         if output.is_dir() {
             bail!("{} is a folder: name a file", output.display());
+        }
+        if output.parent().is_some_and(|folder| folder != Path::new("") && !folder.is_dir()) {
+            bail!("{}: it is in no folder that exists", output.display());
         }
         outputs[..position].iter().try_for_each(|other| check_spares(output, other))?;
     }

@@ -49,7 +49,7 @@ pub(crate) fn all() -> Vec<PathBuf> {
 }
 
 /// `$XDG_STATE_HOME/costof/runs`, else `~/.local/state/costof/runs`.
-fn folder() -> Result<PathBuf> {
+pub(crate) fn folder() -> Result<PathBuf> {
     let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
         (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
         (_, Some(home)) => Path::new(&home).join(".local/state"),

@@ -13,7 +13,7 @@ use costof_report::style::Style;
 use costof_report::text::COLUMNS;
 use std::fmt::Display;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -103,10 +103,34 @@ pub(crate) fn quoted(path: &Path) -> String {
     }
 }
 
+/// Standard output, for as long as somebody reads it: the exit code of a check is the same for `| head`.
+pub(crate) fn output() -> impl Write {
+    Unread(io::stdout().lock())
+}
+
+struct Unread(StdoutLock<'static>);
+
+impl Write for Unread {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_closed(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        unless_closed(self.0.flush(), ())
+    }
+}
+
+fn unless_closed<T>(written: io::Result<T>, all: T) -> io::Result<T> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(all),
+        other => other,
+    }
+}
+
 /// Writes all output of a command, and ends it. Text in it, such as the name of a file, may come from anywhere.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> Done {
     let text = harmless::lines(&String::from_utf8_lossy(text.as_ref()));
-    let mut output = io::stdout().lock();
+    let mut output = output();
     output.write_all(text.as_bytes())?;
     output.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -265,7 +265,11 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
         "end" => row(line, Row::End),
         _ => Ok(None),
     });
-    parsed.map_err(|error| error.to_string())
+    // It counts lines within this one.
+    parsed.map_err(|error| match error.to_string().rsplit_once(" at line ") {
+        Some((what, _)) => format!("{what} at byte {}", error.column()),
+        None => error.to_string(),
+    })
 }
 
 /// Frees the unused capacity of its lists: a large run has a hundred thousand of them.

@@ -43,11 +43,16 @@ pub fn check(history: &History, rules: &Rules) -> Suite {
         history.series.iter().enumerate().filter(|(_, series)| {
             series.values.last().is_some_and(|value| Some(value.run) == latest)
         });
+    let soonest = history.detectable.map_or(0, |(_, runs)| runs as usize);
     let cases = series.map(|(at, series)| Case {
         name: named(&series.of, &series.machine, history),
         probe: Some(series.of.point.probe.clone()),
         finding: match history.latest().find(|change| change.row == at) {
             Some(change) => Finding::Fail(format!("{} since {}", step(change), day(&change.at))),
+            None if series.values.len() < soonest => Finding::Undecided(format!(
+                "{} of it, and a change shows after {soonest}",
+                counted(series.values.len(), "run")
+            )),
             None => Finding::Pass,
         },
     });
@@ -58,7 +63,7 @@ pub fn check(history: &History, rules: &Rules) -> Suite {
 pub fn reason(history: &History) -> String {
     match history.new_machines() {
         Some(new) => format!("the latest run is on a new machine class, {}", new.class),
-        None => "the latest run changed nothing".to_owned(),
+        None => "no lasting change up to the latest run".to_owned(),
     }
 }
 

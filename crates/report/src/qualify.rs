@@ -49,7 +49,11 @@ pub fn text(of: &Qualified, rules: &Rules, columns: usize) -> String {
 pub fn reason(of: &Qualified, rules: &Rules) -> String {
     let change = percent(of.risks.change);
     let within = of.rows.iter().filter(|row| row.verdict == Verdict::Pass).count();
-    check(of, rules).line(&format!("{within} are not {change} worse"))
+    let reason = match within {
+        0 => format!("no row shows that it is not {change} worse"),
+        some => format!("{some} are not {change} worse"),
+    };
+    check(of, rules).line(&reason)
 }
 
 /// Whether each judged row is as those of other hosts are.

@@ -311,7 +311,8 @@ fn table(timing: &Timing) -> Grid {
     grid
 }
 
-/// What a command used, by the medians of its runs.
+/// What a command used, by the medians of its runs; the kernel divides CPU time by its ticks, so of user and system time the
+/// means.
 fn details(command: &TimedCommand) -> String {
     let runs = &command.runs;
     let middle = |value: &dyn Fn(&TimedRun) -> Option<f64>| {
@@ -320,18 +321,24 @@ fn details(command: &TimedCommand) -> String {
     };
     let of = |value: fn(&TimedRun) -> u64| middle(&|run| Some(value(run) as f64)).unwrap_or(0.0);
     let count = |value| format!("{:.0}", of(value));
+    let mean = |value: fn(&TimedRun) -> u64| {
+        time(runs.iter().map(value).sum::<u64>() as f64 / runs.len().max(1) as f64)
+    };
     let mut parts = vec![
-        format!("user {}", time(of(|run| run.user_ns))),
-        format!("system {}", time(of(|run| run.system_ns))),
+        format!("user {}", mean(|run| run.user_ns)),
+        format!("system {}", mean(|run| run.system_ns)),
         peak(runs, of(|run| run.max_rss_bytes) / f64::from(1 << 20)),
         format!(
-            "{} page faults ({} from disk)",
-            count(|run| run.minor_faults + run.major_faults),
+            "{} ({} from disk)",
+            counted(count(|run| run.minor_faults + run.major_faults), "page fault"),
             count(|run| run.major_faults)
         ),
         format!(
-            "{} context switches ({} involuntary)",
-            count(|run| run.voluntary_switches + run.involuntary_switches),
+            "{} ({} involuntary)",
+            counted(
+                count(|run| run.voluntary_switches + run.involuntary_switches),
+                "context switch"
+            ),
             count(|run| run.involuntary_switches)
         ),
     ];
@@ -375,7 +382,7 @@ fn notes(command: &TimedCommand) -> Vec<String> {
             None => ("process", "true".to_owned()),
         };
         notes.push(format!(
-            "includes {what} start-up: {} (`{how}`, in the same turns)",
+            "wall time includes {what} start-up: {} (`{how}`, in the same turns)",
             duration(start)
         ));
     }

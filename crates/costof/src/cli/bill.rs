@@ -25,7 +25,8 @@ pub(crate) struct BillOptions {
     #[arg(long, value_name = "N", conflicts_with_all = ["diff", "show"], value_parser = clap::value_parser!(u32).range(1..=i32::MAX.into()))]
     pub(crate) pid: Option<u32>,
     /// How long to look at the process
-    #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = time, requires = "pid")]
+    #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = time,
+          conflicts_with_all = ["argv", "diff", "show"])]
     pub(crate) how_long: Duration,
     /// Say which counts changed between two bills
     ///
@@ -33,32 +34,34 @@ pub(crate) struct BillOptions {
     #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2)]
     pub(crate) diff: Vec<String>,
     /// How long to run the program, half of it counted
-    #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = time)]
+    #[arg(long, value_name = "DURATION", default_value = "4s", value_parser = time, conflicts_with_all = ["pid", "show"])]
     pub(crate) budget: Duration,
     /// How to count: ebpf (root) or ptrace
     ///
     /// [default: ebpf where this user may use it]
-    #[arg(long, value_name = "MEANS", value_parser = means(), hide_possible_values = true)]
+    #[arg(long, value_name = "MEANS", value_parser = means(), hide_possible_values = true, conflicts_with = "show")]
     pub(crate) by: Option<Means>,
     /// The file that the program reads [default: /dev/null]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide_short_help = true,
+          conflicts_with_all = ["pid", "show"])]
     pub(crate) input: Option<PathBuf>,
     /// Go on if the program fails
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["pid", "show"])]
     pub(crate) ignore_failure: bool,
     /// Take the prices from this run, and measure none
     ///
     /// [default: of the latest 30 runs of this machine that have it, the one in which the price has the best grade; what they
     /// lack, or have only with grade D, is measured, for at most 20 s]
-    #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(), conflicts_with = "show")]
     pub(crate) prices: Option<PathBuf>,
     /// Measure no price: what no run has is predicted
-    #[arg(long, conflicts_with = "prices")]
+    #[arg(long, conflicts_with_all = ["prices", "show"])]
     pub(crate) no_measure: bool,
     /// Add what the counts cost by another machine's run
     ///
     /// May be repeated.
-    #[arg(long = "as", value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file())]
+    #[arg(long = "as", value_name = "RUN", value_hint = ValueHint::FilePath, value_parser = run_file(),
+          conflicts_with_all = ["diff", "show"])]
     pub(crate) elsewhere: Vec<PathBuf>,
     /// Show every item
     #[arg(long)]

@@ -24,18 +24,29 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// The longest saved bill that is read, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
+/// The shortest time to look at a process.
+const MIN_LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(table: Table, options: &BillOptions) -> Done {
     let outputs = [options.save.as_deref(), options.html.as_deref()];
     let to_standard_output = options.json || options.prometheus;
     let prints = files::check_outputs(&outputs, to_standard_output, &options.show)?;
+    if options.pid.is_some() && options.how_long < MIN_LOOK {
+        bail!("--for takes 1s or more: the kernel counts CPU time in ticks of some milliseconds");
+    }
     let interrupted = watch_interrupts()?;
     let billing = Billing { table, options, facts: facts::gather(), interrupted: &interrupted };
     if let [before, after] = &options.diff[..] {
         let (before, after) = (billing.diffed(before)?, billing.diffed(after)?);
+        if before.per_second != after.per_second {
+            bail!(
+                "one bill is of a second of a process, the other of a run: they cannot be compared"
+            );
+        }
         return print(match options.json {
             true => shown::diff_json(&before, &after).to_string() + "\n",
             false => shown::diff(&before, &after, prose_columns()),
@@ -106,6 +117,9 @@ impl Billing<'_> {
             return read(file);
         }
         let (_, words) = super::time::words(given, None)?;
+        if !given.contains(char::is_whitespace) && !file.exists() && !files::is_program(given) {
+            bail!("{given}: there is no such file or program");
+        }
         self.of_program(&words)
     }
 

@@ -5,7 +5,7 @@ use crate::cli::{CompareOptions, RunOptions};
 use crate::error::{Done, Error, Result, bail, gated, rules, wrong};
 use crate::history::LastTwo;
 use crate::record::{self, Table};
-use crate::terminal::{line_columns, log, printable};
+use crate::terminal::{line_columns, log, output, printable};
 use crate::{files, history};
 use costof_measure::compare::{self as groups, MATTERS, Metrics, compare};
 use costof_model::{Comparison, Run};
@@ -20,7 +20,7 @@ use costof_report::text::wrapped;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(table: Table, options: &CompareOptions) -> Done {
@@ -89,10 +89,13 @@ fn compare_files(table: Table, options: &CompareOptions, rules: Rules) -> Done {
     let given: Vec<PathBuf> = options.what.iter().chain(&options.with).cloned().collect();
     let files = match given.as_slice() {
         [] => last_two(table)?,
-        [only] if !only.is_dir() => bail!(
-            "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
-            only.display()
-        ),
+        [only] if !only.is_dir() => {
+            record::read(only, table)?;
+            bail!(
+                "{} is the only run: name a second one, AFTER, to compare with it (@1 is the latest run, `costof runs` lists all)",
+                only.display()
+            )
+        }
         files => record::files(files)?,
     };
     check_page(options, files.iter())?;
@@ -144,7 +147,7 @@ fn compare_hosts(table: Table, options: &CompareOptions, rules: Rules) -> Done {
     };
     shown.show(&[pair])?;
     if shown.has_text() {
-        let mut output = io::stdout().lock();
+        let mut output = output();
         for (name, run) in names.iter().zip([old, new]) {
             let absent = absent(run);
             if !absent.is_empty() {
@@ -216,6 +219,8 @@ struct Shown<'a> {
     is_compared: bool,
     /// Why a pair of runs has no row.
     why_nothing: Option<String>,
+    /// The lines of JSON, or of the summaries.
+    lines: String,
 }
 
 impl Shown<'_> {
@@ -227,6 +232,7 @@ impl Shown<'_> {
             outcomes: Vec::new(),
             is_compared: false,
             why_nothing: None,
+            lines: String::new(),
         }
     }
 
@@ -241,11 +247,15 @@ impl Shown<'_> {
             let name = (pairs.len() > 1).then(|| after.name.to_owned());
             self.add(files, comparison, name, outcome)?;
         }
+        if self.options.summary && !self.options.json {
+            self.say_outcomes()?;
+        }
+        let mut output = output();
+        output.write_all(self.lines.as_bytes())?;
         if !self.has_text() {
-            return Ok(());
+            return Ok(output.flush()?);
         }
         self.say_outcomes()?;
-        let mut output = io::stdout().lock();
         for Pair { sides: [before, after], comparison, .. } in pairs {
             let names = format!("{} → {}", before.name, after.name);
             writeln!(output, "{}", wrapped(line_columns(), &names, ""))?;
@@ -306,10 +316,9 @@ impl Shown<'_> {
                 row["decided"] = json!([outcome.decided, outcome.rows]);
                 row["failed"] = json!(outcome.failed);
             }
-            writeln!(io::stdout(), "{row}")?;
+            self.lines += &format!("{row}\n");
         } else if self.options.summary {
-            let text = if self.options.markdown { summary.markdown() } else { summary.text() };
-            write!(io::stdout(), "{text}")?;
+            self.lines += &if self.options.markdown { summary.markdown() } else { summary.text() };
         }
         self.outcomes.extend(outcome.map(|outcome| (name, outcome)));
         Ok(())
@@ -324,7 +333,7 @@ impl Shown<'_> {
         if !lines.is_empty() {
             lines.push('\n');
         }
-        Ok(io::stdout().write_all(lines.as_bytes())?)
+        Ok(output().write_all(lines.as_bytes())?)
     }
 
     /// Writes the page, and the file for a pipeline. The outcomes decide the exit code.

@@ -74,9 +74,10 @@ fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String> {
 fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str>> {
     match by.iter().find(|fact| !known.contains(*fact)) {
         Some(fact) => bail!(
-            "the runs have no fact `{}`{} (`costof compare` shows the facts in which two runs differ)",
+            "the runs have no fact `{}`{} (they have: {})",
             printable(fact),
-            hint(fact, known.iter().map(String::as_str))
+            hint(fact, known.iter().map(String::as_str)),
+            printable(known.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
         ),
         None => Ok(by.iter().map(String::as_str).collect()),
     }

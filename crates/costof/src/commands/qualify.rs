@@ -17,6 +17,7 @@ use costof_measure::schedule::Precision;
 use costof_model::qualified::Qualified;
 use costof_model::reference::{Cohort, MAX_BYTES, Row};
 use costof_model::{Names, Reference};
+use costof_report::check::{Case, Finding, Suite};
 use costof_report::qualify as shown;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -31,7 +32,17 @@ pub(crate) fn run(table: Table, options: &QualifyOptions) -> Done {
     }
     let rules = rules(&options.gate, &options.required, table)?;
     let reference = read(&options.against, table)?;
-    let qualified = measure(table, options, &reference)?;
+    let qualified = match measure(table, options, &reference) {
+        // A health check and a pipeline read the verdict, whatever it is.
+        Err(Error::Nothing(why)) if options.reason || options.gate.junit.is_some() => {
+            let finding = Finding::Undecided(why.clone());
+            let case = Case { name: "this host".to_owned(), probe: None, finding };
+            let suite = Suite::new("qualify", "row", vec![case], &rules);
+            print(suite.line(&why) + "\n")?;
+            return gated(&options.gate, &[suite]);
+        }
+        measured => measured?,
+    };
     print(if options.json {
         serde_json::to_string(&qualified).context("JSON")? + "\n"
     } else if options.reason {

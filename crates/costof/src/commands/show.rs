@@ -4,7 +4,7 @@ use super::history::print_latest;
 use crate::cli::{Printing, RunOptions, ShowOptions};
 use crate::error::{Context, Done, Error, INTERRUPTED, Result, bail};
 use crate::record::{self, Record, Table};
-use crate::terminal::{log, printable, quoted, style};
+use crate::terminal::{log, output, printable, quoted, style};
 use crate::{files, history, resume};
 use costof_model::rows::Row;
 use costof_model::run_file;
@@ -45,7 +45,7 @@ fn check(run: &Run, metrics: &[String]) -> Result<()> {
 /// Prints the results of a run and the path of its file. The results that matter come last, where a terminal
 /// shows them.
 fn print_run(run: &Run, file: &Path, printing: &Printing, metrics: &[String]) -> Result<()> {
-    let mut output = io::stdout().lock();
+    let mut output = output();
     if printing.json {
         for point in &run.points {
             output.write_all(&run_file::line(&Row::Point(Box::new(point.clone()))))?;

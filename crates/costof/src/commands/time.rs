@@ -19,7 +19,6 @@ pub(super) use jobs::{Job, words};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 pub(super) use turns::{expect_success, not_started, run as run_once};
 
 pub(crate) fn run(options: &TimeOptions) -> Done {
@@ -38,7 +37,7 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
         None => Vec::new(),
     };
     let outputs = [options.export.as_deref()];
-    let prints = files::leaves_standard_output(&outputs, options.json)?;
+    let prints = files::check_outputs(&outputs, options.json, options.input())?;
     check_files(options)?;
     let facts = facts::gather();
     let stopwatch = Stopwatch::new(gauge::calibrate(&facts.cpu))
@@ -67,12 +66,6 @@ pub(super) fn measure(options: &TurnOptions, jobs: Vec<Job>) -> Done {
 
 /// Finds out before the measurement what would fail after it.
 fn check_files(options: &TurnOptions) -> Result<()> {
-    if let Some(path) = &options.export {
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        if path.is_dir() || folder.is_some_and(|folder| !folder.is_dir()) {
-            bail!("--export {}: it is a folder, or in no folder that exists", path.display());
-        }
-    }
     if let Some(path) = options.input() {
         let input = fs::metadata(path).context(path.display())?;
         if !input.is_file() && !input.file_type().is_char_device() {

@@ -8,7 +8,7 @@ use crate::error::{Context, Done, Error, Result, gated, rules, wrong};
 use crate::plan::keywords::{self, Take};
 use crate::preflight::{self, Seen};
 use crate::record::Table;
-use crate::terminal::{log, prose_columns, set_working, watch_interrupts};
+use crate::terminal::{log, output, prose_columns, set_working, watch_interrupts};
 use crate::{placement, progress};
 use costof_lab::host::Host;
 use costof_measure::{facts, gauge, trials};
@@ -21,7 +21,7 @@ use costof_peers::round::Event;
 use costof_peers::verify::{Outcome, Row, Verifier, chosen};
 use costof_report::check::{Case, Finding, Suite};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(crate) fn run(table: Table, options: &VerifyOptions) -> Done {
     let rows = all(&verifier, checks, options.json)?;
     set_working(false);
     if !options.json {
-        io::stdout().write_all(text::summary(&rows, prose_columns()).as_bytes())?;
+        output().write_all(text::summary(&rows, prose_columns()).as_bytes())?;
     }
     if !rows.iter().any(is_compared) {
         let why = "nothing could be compared; the reasons are above";
@@ -104,7 +104,7 @@ fn all(verifier: &Verifier<'_>, checks: Vec<Check>, json: bool) -> Result<Vec<Ro
             })?;
         // Absent and failed sides are done too.
         bar.set_position(before);
-        let mut output = io::stdout().lock();
+        let mut output = output();
         let text = if json {
             found.iter().map(text::as_json).collect()
         } else {

@@ -180,7 +180,9 @@ fn stems(text: &str) -> Vec<String> {
             Some(singular) if !singular.ends_with('s') => singular,
             _ => &word,
         };
-        singular.trim_end_matches('e').to_owned()
+        // `switches`, but not a short word that ends so.
+        let is_short = singular.len() < 5;
+        (if is_short { singular } else { singular.trim_end_matches('e') }).to_owned()
     };
     words.map(stem).filter(|stem| !stem.is_empty()).collect()
 }
@@ -247,6 +249,12 @@ mod tests {
         ] {
             assert_eq!(ids(word, Take::Best { most: 1 }), Ok(vec![id]), "{word}");
         }
+    }
+
+    #[test]
+    fn a_word_with_a_letter_more_is_no_value() {
+        assert!(ids("nop", Take::All).is_ok());
+        assert!(ids("nope", Take::All).is_err());
     }
 
     #[test]

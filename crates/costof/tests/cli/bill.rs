@@ -85,6 +85,11 @@ fn bills_are_saved_shown_again_and_compared() {
         &text,
         &["# TYPE costof_bill_item_count gauge", "item=\"device read of 64B\"} 5000.0"],
     );
+    let mut second: Value =
+        serde_json::from_slice(&fs::read(place.path("a.json")).unwrap()).unwrap();
+    second["per_second"] = true.into();
+    fs::write(place.path("second.json"), second.to_string()).unwrap();
+    place.run("bill --diff a.json second.json").expect_wrong(&["cannot be compared"]);
     fs::write(place.path("other.json"), "{}").unwrap();
     place.run("bill --show other.json").expect_wrong(&["other.json", "--save"]);
 }
@@ -95,5 +100,13 @@ fn a_program_that_fails_or_is_not_there_is_refused() {
     place.run(&format!("bill {QUICK} -- false")).expect_wrong(&["exit code 1", "--ignore-failure"]);
     place.run(&format!("bill {QUICK} -- ./nothing")).expect_wrong(&["no command `./nothing`"]);
     place.run("bill").expect_wrong(&["PROGRAM"]);
-    place.run("bill --pid 2147483647 --for 100ms").expect_wrong(&["process 2147483647"]);
+    place.run("bill --pid 2147483647 --for 1s").expect_wrong(&["process 2147483647"]);
+    place.run("bill --pid 1 --for 100ms").expect_wrong(&["--for takes 1s or more"]);
+    place.run("bill --diff nothing.bill true").expect_wrong(&["nothing.bill", "no such file"]);
+    place.run("bill --save nowhere/x -- ls").expect_wrong(&["nowhere/x", "no folder that exists"]);
+    for unused in
+        ["--for 2s -- ls", "--pid 1 --budget 1s", "--show a --as b", "--show a --by ptrace"]
+    {
+        place.run(&format!("bill {unused}")).expect_wrong(&["cannot be used with"]);
+    }
 }

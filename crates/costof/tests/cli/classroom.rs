@@ -82,6 +82,11 @@ fn a_sheet_is_printed_without_measuring_and_its_key_needs_a_run() {
     place
         .run("study lab.toml --sheet key.html --key")
         .expect_wrong(&["study-lab/run.jsonl", "--run"]);
+    place.run("run sync.mutex --quick --only").expect_measured();
+    let key = "study copy-primitives --run @1 --sheet key.html --key";
+    let ended = place.run(key).expect_code(3);
+    assert_contains(&ended.err, "none of the study's points");
+    assert!(!place.path("key.html").exists());
     let drawn = place.run("study copy-primitives --sheet copies.html").expect_code(0);
     assert_contains(&drawn.err, "copies.html");
     let copies = fs::read_to_string(place.path("copies.html")).unwrap();

@@ -1,6 +1,6 @@
 //! `costof compare`: runs of the real costof, compared with each other.
 
-use crate::common::{Place, assert_contains, assert_contains_all};
+use crate::common::{Place, assert_contains, assert_contains_all, spawn};
 use costof_model::failure::FailureKind;
 use costof_model::metric::Data;
 use costof_model::rows::{FailureRow, PointRow, Row};
@@ -91,6 +91,12 @@ fn a_threshold_ends_with_a_code_of_its_own() {
         let ended = place.run(&format!("compare {line}")).expect_code(code);
         let word = ["PASS: ", "cpu.loop 100 % slower"][code as usize];
         assert_contains(ended.out.lines().next().unwrap(), word);
+        let summary = place.run(&format!("compare {line} --summary")).expect_code(code);
+        assert_contains(summary.out.lines().next().unwrap(), word);
+        // Nobody reads it.
+        let mut unread = spawn(&mut place.costof(&format!("compare {line}")));
+        drop(unread.stdout.take());
+        assert_eq!(unread.wait().unwrap().code(), Some(code));
         let ended = place.run(&format!("compare {line} --json")).expect_code(code);
         let json: Value = serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
         assert_eq!(json["verdict"], ["pass", "fail"][code as usize], "{json}");

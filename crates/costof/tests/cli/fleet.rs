@@ -64,7 +64,11 @@ fn a_lasting_change_is_told_with_its_day_and_a_spike_is_not() {
     let gate = place.run(&gate).expect_code(1).out;
     assert_contains(gate.lines().next().unwrap(), "FAIL: 4 of 4 rows decided; ");
     assert!(fs::read_to_string(place.path("checked.xml")).unwrap().contains("<failure "));
-    // What nobody could see is no pass.
+    // What nobody could see is no pass: a change shows after more runs than these.
+    let six: Vec<String> = (1..=6).map(|run| format!("runs/{run}.jsonl")).collect();
+    let gate = format!("history {} --fail-changed", six.join(" "));
+    let few = place.run(&gate).expect_code(3).out;
+    assert_contains_all(&few, &["INCONCLUSIVE: 0 of 4 rows decided", "or more after "]);
     let two = "history runs/1.jsonl runs/2.jsonl";
     for (options, code) in
         [("", 0), (" --fail-changed", 3), (" --fail-changed --undecided pass", 0)]
@@ -96,7 +100,7 @@ fn another_cpu_is_a_class_of_its_own_and_no_change() {
     (1..=30).filter(|day| is_other(*day)).for_each(|day| on(day, "CPU of another type"));
     let gate = "history runs --fail-changed";
     let shown = place.run(gate).expect_code(0).out;
-    let first = "PASS: 4 of 4 rows decided; the latest run changed nothing";
+    let first = "PASS: 4 of 4 rows decided; no lasting change up to the latest run";
     let classes =
         ["CPU of another type", ": 10 runs since 2026-11-03", ": 20 runs since 2026-11-01"];
     assert_contains_all(&shown, &[first, "no lasting change", "each followed by itself"]);
@@ -401,6 +405,11 @@ fn a_host_is_held_against_what_others_cost() {
     // Hosts that differ by percents show no change of a thousandth.
     let hidden = place.run("qualify --against ref.json --change 0.1").expect_code(3);
     assert_contains_all(&hidden.err, &["no row can show", "0.1 % worse", "--change"]);
+    let short = "qualify --against ref.json --change 0.1 --reason --junit out.xml";
+    let reason = place.run(short).expect_code(3).out;
+    assert_contains(&reason, "INCONCLUSIVE: 0 of 1 row decided; no row can show");
+    let junit = fs::read_to_string(place.path("out.xml")).unwrap();
+    assert_contains(&junit, "errors=\"1\"");
 }
 
 #[test]

@@ -151,9 +151,11 @@ fn what_was_measured_is_not_lost_to_what_fails_after_it() {
     assert_contains(&ended.err, "--cleanup failed");
     assert!(place.path("out.json").exists());
     // What would fail is found before the measurement.
-    for export in ["nowhere/out.json", "."] {
+    for (export, says) in
+        [("nowhere/out.json", "nowhere/out.json: it is in no folder"), (".", ". is a folder")]
+    {
         let ended = time(&place, &format!("--setup 'touch began' --export {export} true"));
-        assert_contains(&ended.expect_code(2).err, &format!("--export {export}"));
+        assert_contains(&ended.expect_code(2).err, says);
         assert!(!place.path("began").exists());
     }
 }

@@ -128,8 +128,14 @@ impl PriceList {
             let class = |item: &Tallied| self.price(&item.key).map_or(Class::Entry, |it| it.class);
             let roughly: f64 = of.map(|item| roughly_ns(class(item)) * item.count).sum();
             let rows = rule.now.into_iter().chain(rule.cost);
+            let merged = rule.merged.into_iter().flat_map(|bytes| {
+                let prices = items.iter().filter(|item| rule.fits(item));
+                prices
+                    .filter_map(|item| self.price(&item.key))
+                    .flat_map(move |it| it.rows_at(bytes))
+            });
             // Prices come first.
-            rows.for_each(|row| want(row, roughly / 10.0));
+            rows.chain(merged).for_each(|row| want(row, roughly / 10.0));
         }
         let is_measured = |row: usize| matches!(values.0[row], Some(Value::Measured(..)));
         let mut wanted: Vec<(usize, f64)> = wanted.into_iter().collect();
@@ -227,7 +233,10 @@ impl PriceList {
                 }
                 if let Some(bytes) = rule.merged {
                     let merged = Tallied { count: item.bytes / bytes, ..done };
-                    saved.add(&self.costs(&merged, values).whole(), -1.0);
+                    let costs = self.costs(&merged, values);
+                    // Without a price, it would cost its entry alone.
+                    costs.class?;
+                    saved.add(&costs.whole(), -1.0);
                 }
             }
             let Estimate { value, low, high } = values.get(saved)?;

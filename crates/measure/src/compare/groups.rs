@@ -339,8 +339,10 @@ impl Row<'_> {
         let estimate = self.of.estimate;
         let of = (estimate.name.clone(), estimate.unit, estimate.better);
         let row = row(self.of.row, of, [first, second].map(side), &found);
-        let row =
-            row.ok_or_else(|| format!("its {noun}s disagree by more than a factor of ten"))?;
+        let row = row.ok_or_else(|| {
+            let [before, after] = sides.map(|side| self.count(side));
+            format!("too few {noun}s ({before} against {after}) for how far they lie apart")
+        })?;
         Ok((row, found))
     }
 }

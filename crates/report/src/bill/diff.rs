@@ -87,8 +87,8 @@ impl Difference {
             None => "The kernel's time did not change significantly".to_owned(),
         };
         let user = match changed(self.user_ns) {
-            Some(change) => format!("user code takes {change}"),
-            None => "user code takes the same".to_owned(),
+            Some(change) => format!("user code is {change}"),
+            None => "user code is as long".to_owned(),
         };
         let why = match self.items.first() {
             Some(item) => format!(
@@ -153,7 +153,7 @@ fn notes(before: &Priced, after: &Priced) -> Vec<String> {
     let mut notes = Vec::new();
     if !(before.times.is_divided && after.times.is_divided) {
         notes.push(
-            "At least one was too short to divide between kernel and user code, so their change is hardly known: `--budget 20s`."
+            "At least one was too short to divide between kernel and user code, so how each changed is less certain: `--budget 20s`."
                 .to_owned(),
         );
     }
@@ -161,15 +161,6 @@ fn notes(before: &Priced, after: &Priced) -> Vec<String> {
         notes.push(format!(
             "They ran on two machines ({} and {}): the times differ by that too; the counts may be compared.",
             before.machine, after.machine
-        ));
-    }
-    if before.per_second != after.per_second {
-        let [one, other] = [before, after].map(|bill| match bill.per_second {
-            true => "one second of a process",
-            false => "one run",
-        });
-        notes.push(format!(
-            "The first is of {one} and the second of {other}: neither times nor counts may be compared."
         ));
     }
     notes

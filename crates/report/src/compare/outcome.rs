@@ -97,6 +97,10 @@ impl Outcome {
                 Verdict::CannotTell => {
                     Finding::Undecided(format!("a change of {percent} could be missed"))
                 }
+                Verdict::Differs if may_be_worse(row, comparison.matters) => {
+                    let by = change(row);
+                    Finding::Undecided(format!("{by}, but the core was shared: that may be why"))
+                }
                 _ => Finding::Pass,
             };
             case(&row.point, Some(&row.metric), finding)
@@ -134,6 +138,13 @@ pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
     let is_beyond =
         |row: &&Compared| row.verdict == Verdict::Worse && worse_by(row).1.0 > comparison.matters;
     comparison.rows.iter().filter(is_beyond).collect()
+}
+
+/// Whether a row whose core was shared differs by more than a change that matters, whichever way: the neighbour may be why,
+/// and may hide a change.
+fn may_be_worse(row: &Compared, matters: f64) -> bool {
+    let (low, high) = worse_by(row).1;
+    row.better != Better::Neither && low.abs().max(high.abs()) > matters
 }
 
 /// The layers that are.
@@ -250,6 +261,21 @@ mod tests {
         let json = serde_json::to_value(&fails.failed).unwrap();
         assert_eq!(json[0]["layer"], "memory", "{json}");
         assert_eq!(layer((0.01, 0.2)).verdict, Word::Pass);
+    }
+
+    #[test]
+    fn a_change_beside_a_neighbour_is_not_decided() {
+        let shared = row("a.shared", 2.5, 0.1, Verdict::Differs);
+        let little = row("a.little", 1.02, 0.01, Verdict::Differs);
+        let same = row("a.same", 1.0, 0.01, Verdict::NoDifference);
+        let outcome = outcome(&comparison(vec![shared, little, same.clone()]));
+        let line = outcome.line(None);
+        assert!(line.starts_with("INCONCLUSIVE: 2 of 3 rows decided"), "{line}");
+        assert!(line.contains("not decided: a.shared"), "{line}");
+        // Where neither way is better, nothing can be worse.
+        let neither =
+            Compared { better: Better::Neither, ..row("a.n", 2.5, 0.1, Verdict::Differs) };
+        assert_eq!(self::outcome(&comparison(vec![neither, same])).verdict, Word::Pass);
     }
 
     #[test]

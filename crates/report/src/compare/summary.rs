@@ -210,6 +210,7 @@ fn open(comparison: &Comparison) -> String {
     };
     parts.extend((!limit.is_empty()).then(|| limit.to_owned()));
     match &parts[..] {
+        [] if comparison.rows.is_empty() => "Nothing could be compared".to_owned(),
         [] => "Everything was decided".to_owned(),
         parts => format!("Cannot tell: {}", parts.join("; ")),
     }

@@ -163,6 +163,9 @@ impl Study {
             let label = label.trim();
             let of_table = || blanks.iter().filter(|blank| blank.table == table);
             let blank = of_table().find(|blank| blank.label() == label).ok_or_else(|| {
+                if table.is_empty() {
+                    return wrong(format!("`{label}` stands above the first `[TABLE]`"));
+                }
                 let labels: Vec<String> = of_table().map(Blank::label).collect();
                 let hint = nearest::hint(label, labels.iter().map(|label| &**label));
                 wrong(format!("the table `{table}` has no row `{label}`{hint}"))

@@ -270,7 +270,7 @@ fn ratio(
 /// Why a run has no row for this figure.
 fn missing(against: &Against, run: &Run, why: Why<'_>) -> String {
     if let Some(label) = &against.label {
-        let otherwise = || format!("this machine's latency table has no row `{label}`");
+        let otherwise = || format!("the run has no row `{label}` of the latency table");
         return against.because.clone().unwrap_or_else(otherwise);
     }
     let is_it = |point: &Point| against.names(point) && against.is_far(point, run);

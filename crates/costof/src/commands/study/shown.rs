@@ -1,10 +1,10 @@
 //! The output of a study.
 
 use super::{Command, MARKDOWN, PAGE, RUN, fits, places, planned};
-use crate::error::{Done, Result, bail, wrong};
+use crate::error::{Done, Error, Result, bail, wrong};
 use crate::record::Table;
 use crate::terminal::{log, print, prose_columns};
-use crate::{files, placement, record};
+use crate::{files, history, placement, record};
 use costof_measure::probe;
 use costof_model::{Facts, Point, Run, counted, span};
 use costof_report::names::points_counted;
@@ -26,10 +26,10 @@ impl Command<'_> {
             bail!("{} is the name of a file that the study writes: rename the run", file.display());
         }
         let (run, _) = record::read_to_show(file, self.table)?;
-        // Next to the run, unless `--out` names a folder.
-        let folder = match &self.options.out {
-            Some(folder) => folder,
-            None => file.parent().unwrap_or(Path::new("")),
+        // Next to the run, unless `--out` names a folder, or the run is in the history.
+        let folder = match (&self.options.out, file.parent()) {
+            (None, Some(folder)) if !history::folder().is_ok_and(|of| of == folder) => folder,
+            _ => &self.folder,
         };
         self.show_in(folder, file, &run)
     }
@@ -95,6 +95,12 @@ impl Command<'_> {
         let points: Vec<Point> = all.points().cloned().collect();
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();
+        if count == points.len() && run.end.is_some() {
+            return Err(Error::Nothing(format!(
+                "the run has none of the study's points: measure them with `costof study {}`",
+                self.named()
+            )));
+        }
         let mut caveats = vec![format!(
             "Precision {}: {} of the study's {} have a number; the run had {}{}",
             run.run.plan.precision,
@@ -145,7 +151,7 @@ fn oversubscribed(table: Table, run: &Run, cpus: usize) -> Option<String> {
     let (least, most) = (threads.iter().min()?, threads.iter().max()?);
     let a_cpu = |threads: &usize| format!("{:.1}", *threads as f64 / cpus as f64);
     Some(format!(
-        "Oversubscribed: {} of them run {} threads, those of both ends together, on {}, {} a CPU: threads wait for a CPU, not only for each other",
+        "Oversubscribed: {} of the run have {} threads, those of both ends together, on {}, {} a CPU: threads wait for a CPU, not only for each other",
         points_counted(threads.len()),
         span(&least.to_string(), " to ", &most.to_string()),
         counted(cpus, "CPU"),

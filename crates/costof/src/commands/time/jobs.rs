@@ -145,7 +145,7 @@ pub(in crate::commands) fn words(
     let shell = match shell {
         Some("default") => "sh",
         Some(shell) => shell,
-        None if is_plain(command) => "none",
+        None if is_plain(command) || command.trim().is_empty() => "none",
         None => "sh",
     };
     if shell == "none" {

@@ -191,6 +191,12 @@ fn a_saving_is_shown_if_it_is_certain_and_large_enough() {
     assert!(large.is_empty(), "{large:?}");
     // Reads that are large already save nothing.
     assert!(list.savings(&[item("read", 1.0, 8192.0)], &values, (1.0, 0.0)).is_empty());
+    // Nor is anything known where the larger ones have no price, which is measured then.
+    let small = self::values(&list, &ALL[..2]);
+    let reads = [item("read", 4096.0, 4096.0)];
+    assert!(list.savings(&reads, &small, (1.0, 0.0)).is_empty());
+    let missing = list.missing(&reads, &small, 1e6);
+    assert!(missing.iter().any(|point| point.probe == "page"), "{missing:?}");
     let predicted = list.values(|_| Some(Value::Predicted(100.0, 101.0)));
     assert!(list.savings(&items, &predicted, (1.0, 1.0)).is_empty());
     let uncertain = [("small", 150.0, 149.0), ("page", 1000.0, 900_000.0)];
