@@ -39,7 +39,7 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -
         let (before, after) = (known(&difference.before), known(&difference.after));
         format!("{}: {before} → {after}", fact_name(difference))
     });
-    let mut parts = vec![Part::paragraph(head(comparison))];
+    let mut parts = vec![Part::paragraph(head(comparison, after))];
     let differences: Vec<String> = differences.collect();
     if !differences.is_empty() {
         parts.push(Part::Heading(2, "Differs between the runs:".to_owned()));
@@ -55,8 +55,8 @@ pub fn compared(comparison: &Comparison, after: &Run, all: bool, width: usize) -
 }
 
 /// The first lines of a comparison.
-pub(crate) fn head(comparison: &Comparison) -> String {
-    summary::summary(comparison, "after against before").text()
+pub(crate) fn head(comparison: &Comparison, after: &Run) -> String {
+    summary::summary(comparison, "after against before", Some(after)).text()
 }
 
 /// The points that only one run has a number for, as counts per probe.

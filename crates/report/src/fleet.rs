@@ -110,7 +110,7 @@ fn of_groups(comparison: &Comparison) -> [Part; 2] {
 pub fn summary_of(comparison: &Comparison) -> Summary {
     let row = comparison.groups.as_ref().and_then(|groups| groups.row.as_deref());
     let by = row.map(|row| format!(", found by {row}")).unwrap_or_default();
-    summary(comparison, &format!("two populations, parted by no recorded fact{by}"))
+    summary(comparison, &format!("two populations, parted by no recorded fact{by}"), None)
 }
 
 fn of_cohort(at: usize, cohort: &Cohort) -> Vec<Part> {

@@ -245,7 +245,7 @@ impl Shown<'_> {
                 self.page = Some(page::comparison::page(*before, *after, comparison, &outcome));
             }
             let name = (pairs.len() > 1).then(|| after.name.to_owned());
-            self.add(files, comparison, name, outcome)?;
+            self.add(files, comparison, name, (after.run, outcome))?;
         }
         if self.options.summary && !self.options.json {
             self.say_outcomes()?;
@@ -302,10 +302,10 @@ impl Shown<'_> {
         [before, after]: &[String; 2],
         comparison: &Comparison,
         name: Option<String>,
-        outcome: Outcome,
+        (run, outcome): (&Run, Outcome),
     ) -> Result<()> {
         let outcome = self.options.threshold.map(|_| outcome);
-        let summary = summary(comparison, &format!("{before} → {after}"));
+        let summary = summary(comparison, &format!("{before} → {after}"), Some(run));
         if self.options.json {
             let mut row = json!({"before": before, "after": after, "summary": summary});
             if !self.options.summary {

@@ -97,7 +97,7 @@ impl Outcome {
                 Verdict::CannotTell => {
                     Finding::Undecided(format!("a change of {percent} could be missed"))
                 }
-                Verdict::Differs if may_be_worse(row, comparison.matters) => {
+                _ if may_be_worse(row, comparison.matters) => {
                     let by = change(row);
                     Finding::Undecided(format!("{by}, but the core was shared: that may be why"))
                 }
@@ -142,9 +142,10 @@ pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
 
 /// Whether a row whose core was shared differs by more than a change that matters, whichever way: the neighbour may be why,
 /// and may hide a change.
-fn may_be_worse(row: &Compared, matters: f64) -> bool {
+pub(super) fn may_be_worse(row: &Compared, matters: f64) -> bool {
     let (low, high) = worse_by(row).1;
-    row.better != Better::Neither && low.abs().max(high.abs()) > matters
+    let is_shared = row.verdict == Verdict::Differs && row.better != Better::Neither;
+    is_shared && low.abs().max(high.abs()) > matters
 }
 
 /// The layers that are.

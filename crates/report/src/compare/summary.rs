@@ -1,14 +1,14 @@
 //! A comparison in three lines, for a ticket: what changed and what did not; the rows that changed most; what cannot be
 //! told, why, and how much more would do.
 
-use super::outcome::{amount, change, worse_by};
+use super::outcome::{amount, change, may_be_worse, worse_by};
 use super::{known, share};
 use crate::check::some;
 use crate::names::{by_reason, short_point};
 use crate::text::{printable, shortened};
 use costof_model::comparison::{FactDifference, Groups, Level, Verdict};
 use costof_model::plural::plural;
-use costof_model::{Compared, Comparison, counted};
+use costof_model::{Compared, Comparison, Run, counted};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Summary {
 }
 
 /// Summarizes a comparison. `title` names both sides where no fact differs between them.
-pub fn summary(comparison: &Comparison, title: &str) -> Summary {
+pub fn summary(comparison: &Comparison, title: &str, after: Option<&Run>) -> Summary {
     let mut rows: BTreeMap<&str, Vec<&Compared>> = BTreeMap::new();
     for row in &comparison.rows {
         rows.entry(row.point.layer()).or_default().push(row);
@@ -93,7 +93,8 @@ pub fn summary(comparison: &Comparison, title: &str) -> Summary {
     first.push(decided(comparison));
     first.retain(|part| !part.is_empty());
     let head = format!("{} ({})", what_differs(comparison, title), size(comparison));
-    let lines = [format!("{head}: {}", first.join("; ")), largest(comparison), open(comparison)];
+    let lines =
+        [format!("{head}: {}", first.join("; ")), largest(comparison, after), open(comparison)];
     Summary { verdict, lines: lines.map(|line| printable(&line)) }
 }
 
@@ -117,11 +118,17 @@ fn decided(comparison: &Comparison) -> String {
     let all = comparison.rows.len() + comparison.refused.len() + comparison.missing.len();
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Differs, Verdict::NoDifference];
     let counts = verdicts.map(|verdict| (super::count(comparison, verdict), super::word(verdict)));
-    let decided: usize = counts.iter().map(|(count, _)| count).sum();
+    let shared = beside_a_neighbour(comparison);
+    let decided = counts.iter().map(|(count, _)| count).sum::<usize>() - shared;
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
     let colon = if counts.is_empty() { "" } else { ": " };
     format!("{decided} of {} decided{colon}{}", counted(all, "row"), counts.join(", "))
+}
+
+/// How many rows differ, perhaps because their core was shared.
+fn beside_a_neighbour(comparison: &Comparison) -> usize {
+    comparison.rows.iter().filter(|row| may_be_worse(row, comparison.matters)).count()
 }
 
 /// The facts in which the sides differ, with the old and the new value.
@@ -159,12 +166,14 @@ fn size(comparison: &Comparison) -> String {
 }
 
 /// The rows that changed most.
-fn largest(comparison: &Comparison) -> String {
+fn largest(comparison: &Comparison, after: Option<&Run>) -> String {
     let changed = comparison.rows.iter().filter(|row| row.verdict.is_change());
     let mut changed: Vec<&Compared> = changed.collect();
     changed.sort_by(|one, other| worse_by(other).0.abs().total_cmp(&worse_by(one).0.abs()));
     let named = changed.iter().map(|row| {
-        let name = row.label.clone().unwrap_or_else(|| short_point(&row.point, None));
+        let name = row.label.clone().unwrap_or_else(|| {
+            short_point(&row.point, after.and_then(|run| run.probe(&row.point.probe)))
+        });
         format!("{name} {}", change(row))
     });
     match &named.collect::<Vec<_>>()[..] {
@@ -193,6 +202,9 @@ fn open(comparison: &Comparison) -> String {
             "{rows} inconclusive ({layers}), as their {} differ too much: {more}",
             plural(noun)
         ));
+    }
+    if let shared @ 1.. = beside_a_neighbour(comparison) {
+        parts.push(format!("{} whose core was shared, which may be why", counted(shared, "row")));
     }
     let refused = comparison.refused.iter().map(|one| (&one.reason, one.point.probe.to_string()));
     for (reason, probes) in by_reason(refused) {
@@ -294,7 +306,7 @@ mod tests {
             }],
             ..Comparison::default()
         };
-        let found = summary(&comparison, "old → new");
+        let found = summary(&comparison, "old → new", None);
         assert_eq!(
             found.text(),
             "SLOWER  kernel 6.18.44 → 6.20.0, microcode 0x1 → 0x2 (10 against 10 hosts): kernel layer 12 % (11–13); \
@@ -305,7 +317,7 @@ mod tests {
         );
         assert!(found.markdown().starts_with("**SLOWER** kernel 6.18.44"), "{}", found.markdown());
         let verdict = |layers: Vec<LayerChange>, rows: Vec<Compared>| {
-            summary(&Comparison { layers, rows, ..comparison.clone() }, "").verdict
+            summary(&Comparison { layers, rows, ..comparison.clone() }, "", None).verdict
         };
         let alike = || row("net.x", 1.0, 0.01, Verdict::NoDifference);
         let better = || row("net.x", 0.9, 0.01, Verdict::Better);
@@ -336,7 +348,7 @@ mod tests {
             let rows = vec![row("os.x", 1.0, 0.01, Verdict::NoDifference)];
             let comparison =
                 Comparison { matters: 0.05, groups, in_turns, rows, ..Comparison::default() };
-            let text = summary(&comparison, "old → new").text();
+            let text = summary(&comparison, "old → new", None).text();
             text.lines().map(str::to_owned).collect::<Vec<_>>()
         };
         for (groups, in_turns, head, open) in [

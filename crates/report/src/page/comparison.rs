@@ -31,7 +31,7 @@ pub fn page(
     let not_compared = [refused(comparison, after.run), only(comparison)].concat();
     let mut parts = vec![Part::Drawing(html! {
         p.outcome.(outcome_class(outcome)) { (outcome.line(None)) }
-        @for line in head(comparison).lines() { p.headline { (line) } }
+        @for line in head(comparison, after.run).lines() { p.headline { (line) } }
         dl.sides {
             dt { "before" } dd { @if is_group { code { (before.name) } } @else { (side(before)) } }
             dt { "after" } dd { @if is_group { code { (after.name) } } @else { (side(after)) } }
