@@ -52,8 +52,10 @@ pub(crate) fn all() -> Vec<PathBuf> {
 pub(crate) fn folder() -> Result<PathBuf> {
     let state = match (std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME")) {
         (Some(state), _) if Path::new(&state).is_absolute() => PathBuf::from(state),
-        (_, Some(home)) => Path::new(&home).join(".local/state"),
-        _ => bail!("HOME is not set, so the run has no place: name a file with --out"),
+        (_, Some(home)) if Path::new(&home).is_absolute() => Path::new(&home).join(".local/state"),
+        _ => bail!(
+            "HOME is not set to an absolute path, so the run has no place: name a file with --out"
+        ),
     };
     Ok(state.join("costof/runs"))
 }

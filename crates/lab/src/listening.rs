@@ -16,7 +16,7 @@ use crate::call::{CHALLENGE, Connection, FIRST_LINE, FIRST_MAX_BYTES, Lines, MAG
 use crate::host::WorkerCommand;
 use crate::worker::{Lost, Place, Worker};
 use costof_model::protocol::Answer;
-use costof_model::{Failure, Launch, Noise, Report, display_bytes};
+use costof_model::{Failure, Launch, Noise, Report, counted, display_bytes};
 use costof_os::random;
 use listener::Listener;
 use session::{LIMIT, Session, Stage, Stop};
@@ -278,9 +278,8 @@ impl Listening {
         waiter.has_token();
         let slot = Slot::take(&self.held, self.max_clients).ok_or_else(|| {
             Rejection::Refused(Failure::error(format!(
-                "the receiver serves {} clients, and no more (--max-clients there; a run by `--peer` \
-                 counts as two)",
-                self.max_clients
+                "the receiver serves {}, and no more (--max-clients there; a run by `--peer` counts as two)",
+                counted(self.max_clients, "client")
             )))
         })?;
         let worker = Worker::start(&Place::LOCAL, &self.command, LIMIT, stop);

@@ -164,10 +164,17 @@ fn not_recorded(noise: &[&Noise]) -> Option<Warning> {
     let told: Vec<String> = told.collect();
     (!told.is_empty()).then(|| {
         let what = format!("it is unknown {}", told.join("; "));
-        let advice = "measure where the kernel's files can be read, outside of the sandbox or container that hides them";
+        let advice = match by_reason.keys().all(|why| DISTURBED.contains(why)) {
+            true => "measure on a quiet machine (--wait-quiet 5m)",
+            false => "measure where the kernel's files can be read, outside of the sandbox or container that hides them",
+        };
         warning("unknown", Grade::C, what, advice)
     })
 }
+
+/// Why a busy machine leaves something unknown.
+pub(crate) const DISTURBED: [&str; 2] =
+    ["two chains of instructions disagree about it", "each look at the clock was interrupted"];
 
 fn why_unknown<'a>(noise: &'a Noise, kind: &str) -> Option<&'a str> {
     let of_link = || noise.ends.values().find_map(|end| end.absent.get(kind));

@@ -5,6 +5,7 @@ use crate::core_clock::CoreClock;
 use crate::distance;
 use crate::facts;
 use crate::gaps::Watch;
+use crate::grade::DISTURBED;
 use crate::processor_ticks::{self, TICK_NS, Ticks, difference};
 use costof_model::facts::Cgroup;
 use costof_model::noise::Gaps;
@@ -117,9 +118,8 @@ impl Ledger {
             unknown.or_note(&["traced"], traced.ok_or_else(|| "/proc/self/status".to_owned()));
         let core_clock_after_hz = CoreClock::measure(clock).map(|measured| measured.hz);
         let core_clock = self.core_clock_before_hz.or(core_clock_after_hz);
-        let disagree = "two chains of instructions disagree about it".to_owned();
+        let [disagree, preempted] = DISTURBED.map(str::to_owned);
         unknown.or_note(&["core_clock"], core_clock.ok_or(disagree));
-        let preempted = "each look at the clock was interrupted".to_owned();
         unknown.or_note(&["gaps"], self.gaps.ok_or(preempted));
         let usage = after.usage.since(&before.usage);
         // Each process has had page faults.

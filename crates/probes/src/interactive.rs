@@ -46,6 +46,10 @@ fn protocol(over: &str) -> Option<Over> {
 pub fn value(over: &str, name: &str, text: &str) -> Result<AxisValue, String> {
     match protocol(over) {
         Some(_) if name == "over" => Ok(AxisValue::Word(over.to_owned().into())),
+        None if name == "over" => probe_over(over).info.value(name, text).map_err(|error| {
+            let more = DATAGRAMS.map(|(word, _)| word).join(", ");
+            error.replacen(')', &format!(", {more})"), 1)
+        }),
         _ => probe_over(over).info.value(name, text),
     }
 }

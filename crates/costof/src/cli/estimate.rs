@@ -10,7 +10,7 @@ use std::path::PathBuf;
     costof estimate '10 * net.rtt(over lan) + 3 * file.sync + 1MiB / memory.bandwidth'\n  \
     costof estimate --measure 'max(net.rtt(over=udp, size=1KiB), 20us) + 2 * os.syscall'\n\n\
     A probe's name stands for its main metric with default axes. Parentheses choose another point: \
-    axis=value, …, and `over LINK` last. An everyday word stands for its probe: fsync, rpc, mutex. Numbers \
+    axis=value, …, and `over LINK` last. An everyday word stands for its probe: fsync, fork, mutex. Numbers \
     may be 10k or 2M, and have a unit: KiB, MiB, GiB, kB, MB, GB, Mbit, Gbit, ns, us, ms, s, and /s.")]
 pub(crate) struct EstimateOptions {
     /// The sum: numbers, probes, + * / ( ), and max(a, b) for things that happen at the same time

@@ -248,6 +248,7 @@ fn as_text(expression: &Expression, total: &Total, sources: &[Source]) -> String
     let is_predicted = |source: &Source| matches!(source.value, Some(Value::Predicted(..)));
     let interval = match total.interval {
         None => "no interval".to_owned(),
+        Some((low, high)) if low == high => "exact".to_owned(),
         Some((low, high)) => {
             let kind = if sources.iter().any(is_predicted) {
                 "with the ranges of predicted points"

@@ -8,7 +8,7 @@ use crate::cli::{TimeOptions, TurnOptions};
 use crate::error::{Context, Done, Result, bail, gated, rules};
 use crate::files;
 use crate::placement;
-use crate::terminal::{self, line_columns, print};
+use crate::terminal::{self, line_columns, log, print};
 use costof_measure::command::{self, Stopwatch};
 use costof_measure::{facts, gauge};
 use costof_model::TimedCommand;
@@ -97,6 +97,13 @@ fn conclude(
         if !printed.contains(&**name) {
             let known: Vec<&str> = ["alone", "cpu", "wall"].into_iter().chain(printed).collect();
             bail!("no command prints `{name}`: --metric is one of {}", known.join(", "));
+        }
+    }
+    for name in options.metric_regex.iter().map(|pattern| pattern.name()) {
+        if !commands.iter().flat_map(|it| &it.runs).any(|run| run.own.contains_key(name)) {
+            log(format_args!(
+                "--metric-regex {name}: it found no number in what the commands print"
+            ));
         }
     }
     let (metric, mut comparisons) = command::compare(&mut commands, metric);

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 #[derive(Deserialize)]
 struct Words {
     synonyms: Vec<(String, Vec<String>)>,
+    levels: String,
     own: Vec<(String, String)>,
     not_measured: Vec<(String, String, Vec<Nearest>)>,
 }
@@ -59,6 +60,11 @@ pub(crate) fn probes(table: Table, word: &str, take: Take) -> Result<Vec<&'stati
         (Ok(found), _) => return Ok(found),
         (Err(unknown), _) => (related(table, word)?, unknown),
     };
+    if matches!(take, Take::One) && stems(&WORDS.levels).contains(&stems(word).concat()) {
+        return Err(wrong(format!(
+            "`{word}` is a size of memory.latency: name it, such as memory.latency(size=16KiB)"
+        )));
+    }
     let best = found.iter().map(|(relation, _)| *relation).min();
     match (best, own(word)) {
         // It is the probe's, and only may be about the user's program.
@@ -67,6 +73,10 @@ pub(crate) fn probes(table: Table, word: &str, take: Take) -> Result<Vec<&'stati
         (Some(_), None) => {}
         (None, None) if is_program(word) => {
             return Err(wrong(format!("{unknown}; `costof time {word}` measures a command")));
+        }
+        (None, None) if word.contains('.') => {
+            let own = "probes of your own are in a costof.toml, in this folder or above it (--project names it)";
+            return Err(wrong(format!("{unknown}; {own}")));
         }
         (None, None) => return Err(wrong(unknown)),
     }
@@ -272,6 +282,7 @@ mod tests {
             assert_eq!(ids(word, Take::One), Ok(vec![id]), "{word}");
         }
         // A round trip by its default is none by gRPC.
+        assert!(ids("L3", Take::One).unwrap_err().contains("memory.latency(size="));
         for word in ["file", "grpc"] {
             let error = ids(word, Take::One).unwrap_err();
             assert!(error.contains("name one of them"), "{error}");

@@ -172,6 +172,9 @@ fn unknown_axis(axis: &str, infos: &[&ProbeInfo]) -> String {
     if let [info] = infos {
         return info.axis(axis).err().unwrap_or_default();
     }
+    if infos.iter().all(|info| info.axes.is_empty()) {
+        return format!("none of the chosen probes has an axis `{axis}`, or any other");
+    }
     let axes = infos.iter().flat_map(|info| info.axes.iter());
     let mut names: Vec<&str> = axes.map(|axis| &*axis.name).collect();
     names.sort_unstable();

@@ -127,6 +127,11 @@ fn number(text: &str) -> Option<f64> {
 }
 
 impl MetricPattern {
+    /// What the numbers are called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// `NAME=REGEX`, with one group for the number.
     ///
     /// # Errors

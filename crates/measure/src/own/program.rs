@@ -8,7 +8,7 @@ use super::{
 };
 use crate::meter::Meter;
 use crate::probe::{Role, only};
-use costof_model::{Data, Failure, Offers, Point, Report, fail};
+use costof_model::{Data, Failure, FailureKind, Offers, Point, Report, fail};
 use costof_os::process::line_program::{LineProgram, NoAnswer, how_ended};
 use costof_stats::median;
 use std::io::Write;
@@ -106,21 +106,27 @@ impl Asked {
         writeln!(rest, "{n}").expect("a number of 64 bits fits");
         let length = 24 - rest.len();
         let line = &line[..length];
+        let mut kind = FailureKind::Error;
         let wrong = match self.program.ask(line, LIMIT) {
             Ok(answer) if answer.trim_ascii_end() == &line[..length - 1] => return Ok(()),
             Ok(answer) => format!("answered `{}`", String::from_utf8_lossy(answer).escape_debug()),
             Err(NoAnswer::NoLine(text)) => format!("wrote `{}`", text.escape_debug()),
-            Err(NoAnswer::Late) => format!("did not answer within {} s", LIMIT.as_secs()),
+            Err(NoAnswer::Late) => {
+                // A second launch that waits in vain is the last.
+                kind = FailureKind::TimedOut;
+                format!("did not answer within {} s", LIMIT.as_secs())
+            }
             Err(NoAnswer::Ended(Some(status))) => how_ended(status),
             Err(NoAnswer::Ended(None)) => "closed its standard output".to_owned(),
             Err(NoAnswer::Error(error)) => format!("could not be asked: {error}"),
         };
         let words = self.program.last_words();
         let words = if words.is_empty() { words } else { format!("; it last said: {words}") };
-        fail!(
+        let reason = format!(
             "the program `{}` {wrong}, where it should do the operation {n} times and answer by the line `{n}`, flushed{words}",
             self.name
-        )
+        );
+        Err(Failure { kind, reason })
     }
 }
 

@@ -14,7 +14,12 @@ use std::fmt::Write;
 impl Question {
     /// The value of the whole, and the share of each part.
     pub(super) fn parts(&self, run: &Run, whole: &Answered, parts: &[Answered]) -> Answer {
-        let shares: Vec<_> = parts.iter().map(|part| times(run, part, whole)).collect();
+        // Of an unknown whole, nothing is a known share.
+        let share = |part| match whole.is_known() {
+            true => times(run, part, whole),
+            false => Err(String::new()),
+        };
+        let shares: Vec<_> = parts.iter().map(share).collect();
         let mut sentence = whole.takes();
         let mut unknown = Vec::new();
         for (part, share) in parts.iter().zip(&shares) {
@@ -63,7 +68,9 @@ impl Question {
         let figures = |other: &Answered| format!("{}, {}", other.takes(), baseline.shown(""));
         let why = || unknown.iter().find_map(|(_, ratio)| ratio.as_ref().err().cloned());
         let (verdict, from) = match found {
-            Some(Crossover::Nowhere { .. }) => (Some("no"), "nowhere for certain".to_owned()),
+            Some(Crossover::Nowhere { .. }) => {
+                (Some("no"), "it is faster at none of these numbers for certain".to_owned())
+            }
             Some(found @ Crossover::Unknown { .. }) => {
                 (Some(INCONCLUSIVE), found.text_with(number))
             }
@@ -105,9 +112,9 @@ impl Question {
     }
 }
 
-/// A number of things, which may lie between two.
+/// A number of things.
 fn number(number: f64) -> String {
-    format!("{number:.1}").trim_end_matches(".0").to_owned()
+    format!("{number:.0}")
 }
 
 pub(super) const INCONCLUSIVE: &str = "inconclusive";

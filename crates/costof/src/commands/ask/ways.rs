@@ -7,8 +7,9 @@ use costof_findings::crossover::{Crossover, crossover};
 use costof_findings::interval::Interval;
 use costof_findings::noise;
 use costof_model::unit::parse_bytes;
-use costof_model::{PointRow, Run, display_bytes};
+use costof_model::{Grade, PointRow, Run, display_bytes};
 use costof_report::grid::{Align, Grid};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The sizes that are compared are this many times apart.
@@ -108,6 +109,15 @@ impl Question {
                     cost(row),
                     column.heading
                 );
+                let beside = choice.iter().flatten().filter(|other| **other != way);
+                for other in beside.collect::<BTreeSet<_>>() {
+                    if let Some(other_row) = by_size[at][*other] {
+                        let _ = write!(sentence, ", {} {}", self.costs[*other].0, cost(other_row));
+                    }
+                }
+                if !row.is_sound() {
+                    sentence += " (grade D: certain in turns only, so measure on a quiet machine)";
+                }
                 for (other, other_row) in &some[at] {
                     let ratio = log_ratio(run, row, other_row, &column.metric);
                     if ratio.is_some_and(|ratio| ratio.low > 0.0) {
@@ -194,7 +204,7 @@ impl Question {
                 Some(row) if row.counted("copied").is_some_and(|share| share > COPIED) => {
                     "the kernel copied anyway".to_owned()
                 }
-                Some(row) if !row.is_sound() => "grade D".to_owned(),
+                Some(row) if row.grade > Grade::B => format!("grade {}", row.grade),
                 Some(_) => String::new(),
             };
             grid.add([(*label).to_owned()].into_iter().chain(cells).chain([note]));
