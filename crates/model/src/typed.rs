@@ -286,7 +286,7 @@ impl AxisType for Text {
     }
 }
 
-/// Declares the words of an axis as an enum; the documentation of each is what `list` and `explain` show.
+/// Declares the words of axes as enums; the documentation of each is what `list` and `explain` show.
 /// The first is the default. `enum Word => Other` converts each word into the variant of the same name of
 /// `Other`.
 #[macro_export]
@@ -358,6 +358,13 @@ macro_rules! words {
                 $crate::axis::AxisValue::from($crate::typed::Words::word(*self))
             }
         }
+    };
+    (
+        $(#[$meta:meta])* $visibility:vis enum $name:ident $(=> $other:ty)? { $($words:tt)+ }
+        $($more:tt)+
+    ) => {
+        $crate::words! { $(#[$meta])* $visibility enum $name $(=> $other)? { $($words)+ } }
+        $crate::words! { $($more)+ }
     };
 }
 

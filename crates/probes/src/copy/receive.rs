@@ -24,18 +24,14 @@ words! {
         /// copied: two copies
         Multishot = "multishot",
     }
-}
 
-words! {
     pub(crate) enum SentBy => exchange::SentBy {
         /// send, from one buffer
         Send = "send",
         /// MSG_ZEROCOPY; to a receiver on this machine the kernel still copies, page by page
         ZeroCopy = "zero_copy",
     }
-}
 
-words! {
     /// What TCP puts into a segment.
     pub(crate) enum Segments {
         /// as much as the link's MTU allows

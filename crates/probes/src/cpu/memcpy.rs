@@ -29,9 +29,7 @@ words! {
         /// each time another part of a working set, the one copied longest ago
         Cold = "cold",
     }
-}
 
-words! {
     /// Which of the two begins at a cache line. The other begins one byte after the start of a
     /// line.
     pub(crate) enum Align {
@@ -44,9 +42,7 @@ words! {
         /// neither
         Neither = "neither",
     }
-}
 
-words! {
     /// What is copied.
     pub(crate) enum Shape {
         /// one piece

@@ -19,9 +19,7 @@ words! {
         /// random bytes, which do not compress: Snappy tries fewer and fewer positions, and copies
         Random = "random",
     }
-}
 
-words! {
     pub(crate) enum Direction {
         /// from data to Snappy's raw format
         Compress = "compress",

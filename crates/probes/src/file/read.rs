@@ -39,9 +39,7 @@ words! {
         /// on its device, read past the page cache (O_DIRECT)
         Direct = "direct",
     }
-}
 
-words! {
     /// How a block is read.
     pub(crate) enum Engine {
         /// pread(2), one call per block
@@ -51,9 +49,7 @@ words! {
         /// a copy from a shared mapping; with cache=warm, its pages are mapped before
         Mmap = "mmap",
     }
-}
 
-words! {
     /// The pages of the reader's memory, not of the file.
     pub(crate) enum Pages {
         /// the smallest: a request names each contiguous stretch of them, so large direct reads

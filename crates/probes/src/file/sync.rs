@@ -18,9 +18,7 @@ words! {
         /// the write itself, to a file opened with O_DSYNC
         Dsync = "dsync",
     }
-}
 
-words! {
     /// Where in the file the block goes.
     pub(crate) enum Where {
         /// over existing data: the file keeps its length

@@ -17,9 +17,7 @@ words! {
         /// a word in memory that both see, and the message behind it
         SharedMemory = "shared_memory",
     }
-}
 
-words! {
     /// How an end waits for a message.
     pub(crate) enum Wait => token::Wait {
         /// in the kernel; for shared memory by futex

@@ -16,9 +16,7 @@ words! {
         /// two threads of one process
         Threads = "threads",
     }
-}
 
-words! {
     /// How one end waits for the other.
     pub(crate) enum Over {
         /// a byte through a pipe for each direction

@@ -19,9 +19,7 @@ words! {
         /// 64 bytes are sent by UDP over loopback to a socket that is full and drops them
         Send = "send",
     }
-}
 
-words! {
     /// Who asks the kernel for it.
     pub(crate) enum How {
         /// io_uring_enter, which submits the requests and waits for all of them

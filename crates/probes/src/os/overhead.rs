@@ -35,9 +35,7 @@ words! {
         /// another process is asked about each getppid, and allows it (SECCOMP_RET_USER_NOTIF)
         SeccompNotify = "seccomp_notify",
     }
-}
 
-words! {
     /// What the process does.
     pub(crate) enum Operation {
         /// getppid

@@ -22,9 +22,7 @@ words! {
         /// the system call clone3 without flags: fork without the C library
         Clone3 = "clone3",
     }
-}
 
-words! {
     /// Whether the child executes a program.
     pub(crate) enum Exec {
         /// it ends at once

@@ -13,9 +13,7 @@ words! {
         /// Rust's std::thread, which runs on it and adds allocations and an alternative signal stack
         Std = "std",
     }
-}
 
-words! {
     /// Where the thread may run.
     pub(crate) enum Cpus {
         /// on its creator's CPU, as it inherits

@@ -13,9 +13,7 @@ words! {
         /// io_uring_enter, with a poll request for each descriptor that stays (IORING_POLL_ADD_MULTI)
         IoUring = "io_uring",
     }
-}
 
-words! {
     /// What is done.
     pub(crate) enum Step {
         /// one descriptor becomes readable, and is found and read

@@ -8,20 +8,19 @@ pub(crate) static PROBE: Probe = Probe::new::<Marshalling>();
 
 words! {
     /// The format of the bytes.
-    pub(crate) enum Stack {
+    pub(crate) enum Stack => costof_rpc::Stack {
         /// gRPC's: a protobuf message with the argument as its field, by prost, behind the five bytes of its length
         Grpc = "grpc",
         /// Thrift's, by Apache's own crate: a framed message of a call in the binary protocol
         Thrift = "thrift",
     }
-}
 
-impl From<Stack> for costof_rpc::Stack {
-    fn from(stack: Stack) -> costof_rpc::Stack {
-        match stack {
-            Stack::Grpc => costof_rpc::Stack::Grpc,
-            Stack::Thrift => costof_rpc::Stack::Thrift,
-        }
+    /// The direction.
+    pub(crate) enum Direction {
+        /// from the value to bytes
+        Marshal = "marshal",
+        /// from bytes to a value of its own
+        Unmarshal = "unmarshal",
     }
 }
 
@@ -32,16 +31,6 @@ impl From<costof_rpc::Stack> for Stack {
             costof_rpc::Stack::Thrift => Stack::Thrift,
             _ => Stack::Grpc,
         }
-    }
-}
-
-words! {
-    /// The direction.
-    pub(crate) enum Direction {
-        /// from the value to bytes
-        Marshal = "marshal",
-        /// from bytes to a value of its own
-        Unmarshal = "unmarshal",
     }
 }
 

@@ -11,9 +11,7 @@ words! {
         /// polling without pause
         Spin = "spin",
     }
-}
 
-words! {
     /// The congestion control of rudp.
     pub(crate) enum Control {
         /// CUBIC (RFC 9438), its default

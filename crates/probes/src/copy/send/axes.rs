@@ -63,9 +63,7 @@ words! {
         /// that of a stream
         Trigger = "trigger",
     }
-}
 
-words! {
     /// Whether messages are cached before they are sent.
     pub(crate) enum Source {
         /// the same message again and again, cached if it fits
@@ -74,9 +72,7 @@ words! {
         /// fields and messages are not adjacent in memory
         Cold = "cold",
     }
-}
 
-words! {
     /// Whether the last, partly filled packet of a message waits for the next message.
     pub(crate) enum Nagle {
         /// TCP_NODELAY: it leaves at once, in a packet of its own
@@ -84,9 +80,7 @@ words! {
         /// the socket's default: it waits for the next message or for an acknowledgement
         On = "on",
     }
-}
 
-words! {
     /// When copy_and_send's buffer is allocated.
     pub(crate) enum Allocate {
         /// before the first message
@@ -94,9 +88,7 @@ words! {
         /// for each message, and freed afterwards
         PerMessage = "per_message",
     }
-}
 
-words! {
     /// Whether the buffers are registered with io_uring.
     pub(crate) enum Buffers {
         /// not registered
