@@ -77,11 +77,7 @@ impl Measure for Transform {
         "hash 1 KiB with SHA-256": { by: By::Sha256 },
     }
 
-    fn predict(
-        point: &At<Transform>,
-        _: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let is_short = point.size <= 4 << 10;
         let (call, byte) = match point.by {
             By::Aes128Gcm => ((100.0, 900.0), (0.2, 2.0)),
@@ -99,7 +95,7 @@ impl Measure for Transform {
         (cycles(measured, call, "for a call")? + each).predict("cost")
     }
 
-    fn derive(point: &At<Transform>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         derived::with_throughput(reports, point.size as u64)
     }
 }

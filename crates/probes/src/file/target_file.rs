@@ -413,9 +413,7 @@ pub(super) fn report_cpu<E>(
 /// If it differs.
 pub(super) fn verify_last(reader: &Reader) -> Result {
     let (offset, bytes) = reader.last();
-    if !is_content(bytes, offset) {
-        fail!("the block at {offset} differs from what was written");
-    }
+    ensure!(is_content(bytes, offset), "the block at {offset} differs from what was written");
     Ok(())
 }
 

@@ -90,7 +90,7 @@ impl Measure for FirstTouch {
     const ROUNDS: u32 = 2;
     const ROLES: &'static [StartRole] = &[alone::<_, Touching>];
 
-    fn check_axes(point: &At<FirstTouch>) -> Result {
+    fn check_axes(point: &At<Self>) -> Result {
         if !point.pages.is_power_of_two() {
             unsupported!("pages have a power of two of bytes (--set pages=16KiB,64KiB)");
         }
@@ -100,19 +100,15 @@ impl Measure for FirstTouch {
         Ok(())
     }
 
-    fn processors(point: &At<FirstTouch>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.how.server().map_or(1, Cpus::count)
     }
 
-    fn memory_bytes(_: &At<FirstTouch>) -> u64 {
+    fn memory_bytes(_: &At<Self>) -> u64 {
         ARENAS * (2 << 20)
     }
 
-    fn predict(
-        point: &At<FirstTouch>,
-        _: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, _: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let small = PageFault { kind: page_fault::Kind::MinorAnonymous };
         let fault = expect::measured_cost(measured, &small, "for a page fault")?;
         if let Some(cpus) = point.how.server() {
@@ -132,7 +128,7 @@ impl Measure for FirstTouch {
         (each * share + Cost::bytes(UNIT_BYTES as f64, (6.0, 20.0), "cleared")).predict("cost")
     }
 
-    fn derive(point: &At<FirstTouch>, reports: Vec<Report>) -> Report {
+    fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
         let mut report = only(reports);
         derived::divide_cost(&mut report, arena_bytes(point.pages) as u64 / UNIT_BYTES);
         if point.how == How::Userfaultfd {

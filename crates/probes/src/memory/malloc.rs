@@ -108,7 +108,7 @@ impl Measure for Malloc {
         "malloc and free: 64 B": {},
     }
 
-    fn check_axes(point: &At<Malloc>) -> Result {
+    fn check_axes(point: &At<Self>) -> Result {
         if point.frees == Frees::Other && (point.threads, point.burst) != (2, 1) {
             unsupported!(
                 "where another thread frees, there are two and no burst (--set threads=2,burst=1)"
@@ -128,20 +128,16 @@ impl Measure for Malloc {
         Planned::all(Allocator::ALL.iter().map(other))
     }
 
-    fn memory_bytes(point: &At<Malloc>) -> u64 {
+    fn memory_bytes(point: &At<Self>) -> u64 {
         // Where huge pages are always on, the first byte of a block brings all of it.
         point.size as u64 * point.burst as u64 * point.threads
     }
 
-    fn processors(point: &At<Malloc>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         point.threads as usize
     }
 
-    fn predict(
-        point: &At<Malloc>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         if point.size > 16 << 10 || point.threads > threads::processors(facts) {
             return None;
         }

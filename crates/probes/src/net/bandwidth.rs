@@ -190,9 +190,8 @@ impl RoleAt<Bandwidth> for Receiving {
         let interrupts = SoftInterrupts::watch(used.into_iter().collect());
         // The controller stops it when the sender is done: what a link has lost never arrives.
         each(&mut flows, &self.cpus, |flow| flow.receive(stop)).map_err(broken)?;
-        if !flows.iter().all(Receiver::last_piece_is_right) {
-            return Err(Failure::error("the received bytes differ from those sent"));
-        }
+        let are_right = flows.iter().all(Receiver::last_piece_is_right);
+        ensure!(are_right, "the received bytes differ from those sent");
         let checkpoints: Vec<_> = flows.iter().map(|flow| flow.progress.checkpoints()).collect();
         let settled = windows::settled(&checkpoints)
             .ok_or_else(|| Failure::error("too little arrived to measure a rate"))?;

@@ -85,7 +85,7 @@ impl Measure for IoUring {
         "io_uring: a NOP, submitted and completed": { operation: Operation::Nop },
     }
 
-    fn check_axes(point: &At<IoUring>) -> Result {
+    fn check_axes(point: &At<Self>) -> Result {
         if point.how == How::Calls && point.batch > 1 {
             unsupported!("system calls are made one by one (--set batch=1)");
         }
@@ -95,15 +95,11 @@ impl Measure for IoUring {
         Ok(())
     }
 
-    fn processors(point: &At<IoUring>) -> usize {
+    fn processors(point: &At<Self>) -> usize {
         if point.how == How::Polled { 2 } else { 1 }
     }
 
-    fn predict(
-        point: &At<IoUring>,
-        facts: &Facts,
-        measured: &MeasuredRows<'_>,
-    ) -> Option<Prediction> {
+    fn predict(point: &At<Self>, facts: &Facts, measured: &MeasuredRows<'_>) -> Option<Prediction> {
         let work = |cycles, what| mitigations::work(facts, measured, cycles, what);
         let own = match point.operation {
             Operation::Nop => Cost::default(),

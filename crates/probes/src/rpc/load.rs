@@ -178,9 +178,7 @@ fn measure(
     let load = OpenLoop::new(point.rate, lasts_ns, first_ns);
     let loaded = calls.loaded(load, meter)?;
     let load = &loaded.load;
-    if load.answers == 0 {
-        return Err(Failure::error("no call was answered"));
-    }
+    ensure!(load.answers > 0, "no call was answered");
     if let Some(rate) = load.rate() {
         meter.value("rate", rate);
     }

@@ -163,9 +163,7 @@ fn measure_over<C: StampedChannels>(
             }
             None => unstamped += 1,
         }
-        if unstamped == MAX_UNSTAMPED {
-            return Err(Failure::error("the kernel no longer stamps packets"));
-        }
+        ensure!(unstamped < MAX_UNSTAMPED, "the kernel no longer stamps packets");
         Ok(stages.is_none())
     })?;
     meter.value("missing", missing);

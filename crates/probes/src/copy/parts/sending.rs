@@ -69,9 +69,7 @@ impl Exchange {
         let (mut sent, mut came) = (vec![0; size], vec![0; size + 1]);
         write_contents(0, 0, &mut sent);
         let length = self.peer.recv(&mut came).map_err(&failed)?;
-        if came[..length] != sent {
-            fail!("the received bytes differ from those sent");
-        }
+        ensure!(came[..length] == sent, "the received bytes differ from those sent");
         Ok(())
     }
 }
@@ -145,9 +143,7 @@ impl Reaper {
             sleep(Duration::from_millis(1));
         }
         let (done, sent, late, due) = (self.completions.done, self.sent, self.late, self.due);
-        if done != sent {
-            fail!("{done} of {sent} sends were completed");
-        }
+        ensure!(done == sent, "{done} of {sent} sends were completed");
         if late as f64 > LATE * due as f64 {
             fail!("{late} of {due} completions came after they were reaped");
         }

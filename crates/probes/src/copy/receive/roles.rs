@@ -147,9 +147,8 @@ impl RoleAt<Receive> for Receiving {
         if point.how == How::Mapped {
             meter.value("mapped", counts.mapped_bytes as f64 / bytes);
         }
-        if !receiver.next_is_right().map_err(|error| failed(&error))? {
-            fail!("the received bytes differ from those sent");
-        }
+        let is_right = receiver.next_is_right().map_err(|error| failed(&error))?;
+        ensure!(is_right, "the received bytes differ from those sent");
         Ok(())
     }
 }

@@ -273,11 +273,7 @@ impl CopySend {
 /// Refuses combinations that exist on no machine, and what does not fit into this one's memory.
 pub(crate) fn check(point: &At<CopySend>) -> Result {
     check_axes(point)?;
-    let bytes = point.memory_bytes();
-    if !arenas::fits(bytes) {
-        return Err(arenas::does_not_fit(bytes));
-    }
-    Ok(())
+    arenas::ensure_fits(point.memory_bytes())
 }
 
 /// Refuses what cannot be measured anywhere.

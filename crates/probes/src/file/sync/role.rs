@@ -149,9 +149,8 @@ impl RoleAt<Sync> for Syncing {
     fn finish(&mut self, point: &At<Sync>, meter: &mut Meter<'_>) -> Result {
         let target = self.target.as_ref().expect("a measured point has a file");
         let writer = self.writer.take().expect("a measured point has a writer");
-        if !target.check("read", writer.is_written(&target.data))? {
-            fail!("the last block differs from what was written");
-        }
+        let is_written = target.check("read", writer.is_written(&target.data))?;
+        ensure!(is_written, "the last block differs from what was written");
         if point.r#where == Where::Append {
             // It is shorter than its recorded size.
             self.target = None;

@@ -82,9 +82,8 @@ impl RoleAt<Write> for Writing {
         let mut writer = self.writer.take().expect("a measured point has a writer");
         let count = target_file::quarter_of_time(meter).max(MIN_COUNTED);
         report_cpu(meter, count * point.block, || target.check("write", writer.write(count)))?;
-        if !target.check("write", writer.is_written(&target.data))? {
-            fail!("the last block differs from what was written");
-        }
+        let is_written = target.check("write", writer.is_written(&target.data))?;
+        ensure!(is_written, "the last block differs from what was written");
         if !point.is_direct() {
             return Ok(());
         }

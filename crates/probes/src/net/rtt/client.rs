@@ -178,9 +178,7 @@ fn at_a_rate(point: &At<Rtt>, mut client: Client<Socket>, meter: &mut Meter<'_>)
     if let Some(failure) = failed {
         return Err(failure);
     }
-    if load.answers == 0 {
-        return Err(Failure::error("no message was answered"));
-    }
+    ensure!(load.answers > 0, "no message was answered");
     if point.over == Over::Udp {
         meter.value("lost", load.lost());
     }

@@ -179,9 +179,8 @@ impl RoleAt<CopySend> for Receiving {
             meter.value(BY_HAND, arrived_bytes as f64);
         }
         let bursts = bursts?;
-        if !flows.iter().all(Receiver::last_piece_is_right) {
-            fail!("the received bytes differ from those sent");
-        }
+        let are_right = flows.iter().all(Receiver::last_piece_is_right);
+        ensure!(are_right, "the received bytes differ from those sent");
         self.report_rate(&flows, bursts, meter)?;
         interrupts.report(arrived_bytes, meter);
         if point.socket().is_datagrams() {
