@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use costof_measure::facts::available_bytes;
-use costof_model::typed;
 use costof_os::memory::numa;
 
 words! {
@@ -18,7 +17,7 @@ words! {
 impl Pages {
     /// The axis `pages`.
     pub(crate) fn axis() -> AxisOf<Pages> {
-        typed::words().about("the pages under the memory, seen in smaps")
+        words().about("the pages under the memory, seen in smaps")
     }
 }
 

@@ -94,6 +94,14 @@ pub(crate) fn forget_disturbances(report: &mut Report) {
     }
 }
 
+/// Forgets disturbances if the ends share a CPU: taking it from each other is what was measured.
+pub(crate) fn on_cpus(cpus: Cpus, mut report: Report) -> Report {
+    if cpus == Cpus::Same {
+        forget_disturbances(&mut report);
+    }
+    report
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

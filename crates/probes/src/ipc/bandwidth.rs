@@ -97,10 +97,7 @@ impl Measure for Bandwidth {
 
     /// Bytes per second, from the time of a message.
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
-        let mut report = only(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
+        let mut report = derived::on_cpus(point.cpus, only(reports));
         derived::divide_cost(&mut report, point.group());
         derived::add_throughput(&mut report, point.size);
         report

@@ -107,11 +107,7 @@ impl Measure for Latency {
     }
 
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
-        let mut report = only(reports);
-        if point.cpus == Cpus::Same {
-            derived::forget_disturbances(&mut report);
-        }
-        report
+        derived::on_cpus(point.cpus, only(reports))
     }
 }
 

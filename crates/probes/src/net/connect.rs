@@ -5,7 +5,7 @@ use crate::rpc::axes::Kind;
 use crate::two_ends::path::{self, TCP_HEADERS};
 use crate::two_ends::{
     ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, broken, cannot_connect,
-    exchange, is_slow, joined, on_cpus, peers,
+    exchange, is_slow, joined, peers,
 };
 use costof_exchange::pattern::connect::{self as connections, Acceptor, Connection};
 use costof_measure::clock::Clock;
@@ -103,7 +103,7 @@ impl Measure for Connect {
     }
 
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
-        on_cpus(point.cpus, joined(reports))
+        derived::on_cpus(point.cpus, joined(reports))
     }
 }
 

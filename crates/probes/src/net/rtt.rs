@@ -9,7 +9,7 @@ use crate::prelude::*;
 use crate::rpc::axes::Kind;
 use crate::two_ends::{
     ClientRole, Connector, Exchange, Exchanges, Over, SOCKETS, ServerRole, Wait, answer, exchange,
-    joined, on_cpus,
+    joined,
 };
 
 pub(crate) static PROBE: Probe = Probe::new::<Rtt>();
@@ -281,7 +281,7 @@ impl Measure for Rtt {
     }
 
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
-        let mut report = on_cpus(point.cpus, joined(reports));
+        let mut report = derived::on_cpus(point.cpus, joined(reports));
         if point.cpus == Cpus::OneThread {
             derived::add_throughput(&mut report, 2 * point.exchange().size() as u64);
         }

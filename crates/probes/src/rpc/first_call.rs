@@ -7,8 +7,7 @@ use crate::two_ends::calls::{broken, start};
 use crate::two_ends::exchange::roles::listen;
 use crate::two_ends::rendezvous::broken as exchange_broken;
 use crate::two_ends::{
-    ClientRole, Connector, Exchange, Exchanges, Over, Wait, cannot_connect, exchange, on_cpus,
-    path, peers,
+    ClientRole, Connector, Exchange, Exchanges, Over, Wait, cannot_connect, exchange, path, peers,
 };
 use costof_exchange::pattern::connect::{
     self as connections, Acceptor, SILENCE_TIMEOUT, Unconnected,
@@ -143,7 +142,7 @@ impl Measure for FirstCall {
         if let (Some(first), Some(later)) = (derived::value(&report, "first"), later) {
             derived::add(&mut report, "times_later", first / later);
         }
-        on_cpus(point.cpus, report)
+        derived::on_cpus(point.cpus, report)
     }
 }
 

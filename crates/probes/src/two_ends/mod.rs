@@ -25,6 +25,6 @@ pub(crate) use lost::share_lost;
 pub(crate) use over::{Over, SOCKETS};
 pub(crate) use peers::{Acceptor, Connector};
 pub(crate) use rendezvous::{broken, cannot_connect, cannot_reach};
-pub(crate) use reports::{joined, on_cpus};
+pub(crate) use reports::joined;
 pub(crate) use soft_interrupts::SoftInterrupts;
 pub(crate) use transfer::Transfer;

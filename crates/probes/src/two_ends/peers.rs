@@ -40,8 +40,7 @@ impl Local {
         }
         let own = if shares && !self.leads { self.cpus.last() } else { self.cpus.first() };
         let own = *own.ok_or_else(|| Failure::error("this end has no CPU"))?;
-        affinity::pin(&[own])
-            .map_err(|error| Failure::error(format!("cannot run on CPU {own}: {error}")))?;
+        affinity::pin(&[own]).or_fail(format_args!("cannot run on CPU {own}"))?;
         if !blocks {
             return ends::spinning_keeps(cpus, wake);
         }

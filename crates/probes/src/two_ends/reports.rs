@@ -52,14 +52,6 @@ pub(crate) fn joined(reports: Vec<Report>) -> Report {
     report
 }
 
-/// Forgets disturbances if the ends share a CPU: taking it from each other is what was measured.
-pub(crate) fn on_cpus(cpus: Cpus, mut report: Report) -> Report {
-    if cpus == Cpus::Same {
-        derived::forget_disturbances(&mut report);
-    }
-    report
-}
-
 /// Removes a number from a report.
 pub(crate) fn take(report: &mut Report, name: &str) -> Option<f64> {
     let at = report.metrics.iter().position(|metric| metric.name == name)?;

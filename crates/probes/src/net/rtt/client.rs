@@ -195,26 +195,25 @@ fn number_of(answer: &[u8]) -> Option<u64> {
 
 /// An end that makes round trips one at a time.
 trait RoundTrips {
-    type Error;
     /// Whether it knows of retransmissions.
     const RETRANSMITS: bool = true;
+    /// The failure that an error of it is.
+    const FAILED: fn(io::Error) -> Failure;
 
-    fn exchange(&mut self) -> Result<(), Self::Error>;
+    fn exchange(&mut self) -> io::Result<()>;
 
     /// Compares the last answer, if that is not part of a round trip.
-    fn verify(&mut self) -> Result<(), Self::Error> {
+    fn verify(&mut self) -> io::Result<()> {
         Ok(())
     }
 
     fn retransmissions(&mut self) -> u64 {
         0
     }
-
-    fn failed(error: Self::Error) -> Failure;
 }
 
 impl<T: Channel> RoundTrips for Client<T> {
-    type Error = io::Error;
+    const FAILED: fn(io::Error) -> Failure = broken;
 
     #[inline]
     fn exchange(&mut self) -> io::Result<()> {
@@ -228,10 +227,6 @@ impl<T: Channel> RoundTrips for Client<T> {
     fn retransmissions(&mut self) -> u64 {
         Client::retransmissions(self)
     }
-
-    fn failed(error: io::Error) -> Failure {
-        broken(error)
-    }
 }
 
 /// Calls with an argument, which each call compares with its answer.
@@ -242,17 +237,13 @@ struct Calls {
 }
 
 impl RoundTrips for Calls {
-    type Error = io::Error;
     const RETRANSMITS: bool = false;
+    const FAILED: fn(io::Error) -> Failure = calls::broken;
 
     #[inline]
     fn exchange(&mut self) -> io::Result<()> {
         self.made += 1;
         self.client.call(&self.payload)
-    }
-
-    fn failed(error: io::Error) -> Failure {
-        calls::broken(error)
     }
 }
 
@@ -302,9 +293,9 @@ fn each_compared<R: RoundTrips>(
     meter.operation_allocates();
     let timed = |client: &mut R| {
         let start = Instant::now();
-        client.exchange().map_err(R::failed)?;
+        client.exchange().map_err(R::FAILED)?;
         let ns = start.elapsed().as_nanos() as f64;
-        client.verify().map_err(R::failed)?;
+        client.verify().map_err(R::FAILED)?;
         Ok(ns)
     };
     let first_ns = timed(client)?;
@@ -315,7 +306,7 @@ fn each_compared<R: RoundTrips>(
     let lost = share_lost(&mut slow, each_ns, |meter| {
         let before = retransmissions;
         let exchanged = meter.time("latency", || client.exchange());
-        exchanged.and_then(|()| client.verify()).map_err(R::failed)?;
+        exchanged.and_then(|()| client.verify()).map_err(R::FAILED)?;
         messages += 1;
         retransmissions = client.retransmissions();
         Ok(retransmissions > before)

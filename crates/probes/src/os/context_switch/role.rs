@@ -5,7 +5,6 @@ use crate::ends::{TokenExchange, broken, cannot_start, keep, partner_cpu};
 use crate::prelude::*;
 use costof_os::ipc::token::{self, Alone, Exchange, Wait};
 use costof_os::sched::usage::Usage;
-use costof_stats::median;
 
 pub(super) struct Switcher {
     exchange: Exchange,
