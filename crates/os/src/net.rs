@@ -24,8 +24,4 @@ pub mod timestamps;
 pub mod tun;
 pub mod zerocopy;
 
-/// The error for something that this kernel, limit or socket does not offer: why, and what to do about it.
-#[cold]
-pub fn unsupported(why: impl Into<String>) -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::Unsupported, why.into())
-}
+pub use crate::system_call::unsupported;

@@ -31,7 +31,7 @@ pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
 
 /// The error for something that this machine, kernel or permission does not offer, in words.
 #[cold]
-pub(crate) fn unsupported(text: impl Into<String>) -> io::Error {
+pub fn unsupported(text: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text.into())
 }
 

@@ -36,9 +36,10 @@ pub enum ArgumentKind {
     UnoptimisedDouble,
 }
 
+#[cfg(test)]
 impl ArgumentKind {
     /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 5] =
+    pub(crate) const ALL: [Self; 5] =
         [Self::Int, Self::Double, Self::Struct, Self::UnoptimisedFloat, Self::UnoptimisedDouble];
 }
 

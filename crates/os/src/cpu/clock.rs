@@ -19,9 +19,10 @@ pub enum ClockId {
     ProcessCpu,
 }
 
+#[cfg(test)]
 impl ClockId {
     /// Every clock, in the order of declaration.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Monotonic,
         Self::MonotonicRaw,
         Self::MonotonicCoarse,
@@ -29,7 +30,9 @@ impl ClockId {
         Self::ThreadCpu,
         Self::ProcessCpu,
     ];
+}
 
+impl ClockId {
     /// The kernel's number for the clock.
     pub(crate) fn raw(self) -> libc::clockid_t {
         match self {

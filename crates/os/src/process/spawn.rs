@@ -37,9 +37,10 @@ pub enum Starting {
     Clone3,
 }
 
+#[cfg(test)]
 impl Starting {
     /// Every way, in the order of declaration.
-    pub const ALL: [Self; 4] = [Self::Fork, Self::Vfork, Self::PosixSpawn, Self::Clone3];
+    pub(crate) const ALL: [Self; 4] = [Self::Fork, Self::Vfork, Self::PosixSpawn, Self::Clone3];
 }
 
 /// Starts children, one after the other.

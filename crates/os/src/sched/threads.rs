@@ -22,9 +22,10 @@ pub enum ThreadApi {
     Pthread,
 }
 
+#[cfg(test)]
 impl ThreadApi {
     /// Both, in the order of declaration.
-    pub const ALL: [Self; 2] = [Self::Std, Self::Pthread];
+    pub(crate) const ALL: [Self; 2] = [Self::Std, Self::Pthread];
 }
 
 /// A started thread, which must be joined.
