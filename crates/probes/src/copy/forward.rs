@@ -4,7 +4,7 @@ use crate::ends::{broken, cannot_start, keep, partner_cpu, tcp_over_loopback};
 use crate::net::rtt::Rtt;
 use crate::prelude::*;
 use costof_os::net::forward::{Forwarded, Forwarder, Way};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};

@@ -2,7 +2,6 @@
 
 use crate::os::mitigations;
 use crate::prelude::*;
-use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::cpu::clock_reads;
 use costof_os::cpu::tsc;
 

@@ -3,7 +3,6 @@
 use crate::prelude::*;
 use costof_measure::gaps::{GAP_NS, READINGS_PER_GAP, Watch};
 use costof_measure::schedule::MIN_LAUNCHES;
-use costof_os::sched::usage;
 
 /// How long a launch watches the clock, whatever the point's time. Interrupts come some hundred
 /// times a second, rarer events once; even the fewest launches watch for a second together.

@@ -2,7 +2,6 @@
 
 mod role;
 
-use crate::expect::measured_cost;
 use crate::memory::bandwidth::{self, Op};
 use crate::memory::latency;
 use crate::prelude::*;

@@ -3,7 +3,6 @@
 mod role;
 
 use super::{axes, expect};
-use crate::derived::with_throughput;
 use crate::prelude::*;
 use role::Rereader;
 
@@ -120,7 +119,7 @@ impl Measure for CacheSize {
     }
 
     fn derive(_: &At<Self>, reports: Vec<Report>) -> Report {
-        with_throughput(reports, BLOCK)
+        derived::with_throughput(reports, BLOCK)
     }
 }
 

@@ -6,7 +6,6 @@ use super::target_file::medium;
 use crate::copy::by_size::memcpy_ns;
 use crate::cpu::memcpy::Source;
 use crate::prelude::*;
-use costof_model::facts::Medium;
 
 const PAGE_BYTES: f64 = 4096.0;
 /// A call that finds a file and a page, compared with one that reads a byte.

@@ -6,7 +6,6 @@ mod predict;
 
 use super::axes::{self, Pattern};
 use super::target_file::{self, TargetFile, verify_last};
-use crate::derived::with_throughput;
 use crate::prelude::*;
 use batch::Batch;
 use costof_os::file::data::Access;
@@ -191,7 +190,7 @@ impl Measure for Read {
     }
 
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
-        with_throughput(reports, point.block)
+        derived::with_throughput(reports, point.block)
     }
 }
 

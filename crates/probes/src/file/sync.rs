@@ -4,7 +4,6 @@ mod role;
 
 use super::{axes, expect, target_file};
 use crate::prelude::*;
-use costof_model::facts::Medium;
 use costof_os::file::writes;
 use role::Syncing;
 

@@ -4,13 +4,10 @@
 use super::axes::{Pattern, TEMPORARY};
 use crate::prelude::*;
 use costof_measure::facts;
-use costof_model::facts::Medium;
-use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::file::data::{Access, DataFile, STEP_BYTES, is_content};
 use costof_os::file::order::Order;
 use costof_os::file::reads::{Engine, Reader};
 use costof_os::file::{cache, device, direct};
-use costof_os::sched::usage;
 use std::path::Path;
 
 /// At or above this share, all bytes came from the device, or went there.

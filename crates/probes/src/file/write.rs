@@ -4,7 +4,6 @@ mod role;
 
 use super::axes::{self, Pattern};
 use super::expect;
-use crate::derived::with_throughput;
 use crate::prelude::*;
 use role::Writing;
 
@@ -102,7 +101,7 @@ impl Measure for Write {
     }
 
     fn derive(point: &At<Self>, reports: Vec<Report>) -> Report {
-        with_throughput(reports, point.block)
+        derived::with_throughput(reports, point.block)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `harness.null`: what the harness itself adds to what it measures.
 
 use crate::cpu::clock::{Clock, Source};
-use crate::expect::measured_cost;
 use crate::prelude::*;
 
 pub(crate) static PROBE: Probe = Probe::new::<Null>();

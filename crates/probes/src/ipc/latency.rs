@@ -1,8 +1,7 @@
 //! `ipc.latency`: how long a small message takes to another process and back.
 
-use crate::ends::{self, TokenExchange, keep, partner_cpu, spinning_keeps};
+use crate::ends::{TokenExchange, keep, partner_cpu, spinning_keeps};
 use crate::prelude::*;
-use crate::sync::core_to_core;
 use costof_os::ipc::token::{self, Between, Exchange, MAX_BYTES};
 
 words! {

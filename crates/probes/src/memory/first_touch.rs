@@ -1,6 +1,6 @@
 //! `memory.first_touch`: what bringing fresh memory in costs, by the size of its pages.
 
-use crate::ends::{self, partner_cpu};
+use crate::ends::partner_cpu;
 use crate::os::page_fault::{self, PageFault};
 use crate::prelude::*;
 use crate::threads::Moved;

@@ -1,9 +1,7 @@
 //! `memory.malloc`: what allocating and freeing a block costs.
 
 use crate::prelude::*;
-use crate::sync::core_to_core;
 use crate::threads::Sleeper;
-use costof_measure::crew::{Crew, Job};
 use costof_os::memory::heap::{Blocks, Heap, handover};
 use std::ffi::CStr;
 

@@ -16,7 +16,7 @@ use costof_exchange::pattern::flow::{
 use costof_exchange::progress::windows;
 use costof_exchange::rendezvous::{Address, Listener};
 use costof_exchange::stream::Datagrams;
-use costof_os::net::socket::{DATAGRAM_MAX_BYTES, TcpInfo};
+use costof_os::net::socket::TcpInfo;
 use predict::predict;
 
 pub(crate) static PROBE: Probe = Probe::new::<Bandwidth>();

@@ -4,8 +4,6 @@ use crate::prelude::*;
 use crate::two_ends::path::{self, UDP_HEADERS};
 use crate::two_ends::{Wait, is_slow, rendezvous, share_lost, warm_up};
 use costof_os::net::icmp::Pinger;
-use costof_os::net::socket::DATAGRAM_MAX_BYTES;
-use std::io::ErrorKind;
 use std::net::IpAddr;
 
 pub(crate) static PROBE: Probe = Probe::new::<Ping>();

@@ -5,7 +5,6 @@ use crate::memory::latency;
 use crate::prelude::*;
 use costof_measure::core_clock::{ROTATE_CYCLES, rotate};
 use costof_measure::gauge::Gauge;
-use costof_os::cpu::clock::{ClockId, now_ns};
 
 words! {
     /// What a core does.

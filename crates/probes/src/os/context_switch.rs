@@ -3,7 +3,6 @@
 mod role;
 
 use crate::cpu::vm_exit;
-use crate::ends;
 use crate::prelude::*;
 use costof_os::ipc::token;
 use role::Switcher;

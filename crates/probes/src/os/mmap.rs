@@ -1,10 +1,8 @@
 //! `os.mmap`: what mapping memory, touching it and unmapping it costs.
 
-use crate::expect::measured_cost;
 use crate::os::page_fault::PageFault;
 use crate::prelude::*;
 use costof_os::memory::mappings::{NoHugePages, Pages, map_touch_unmap, stamped};
-use costof_os::sched::usage;
 
 /// Repetitions whose parts are timed, and whose faults are counted.
 const REPETITIONS: u64 = 501;

@@ -1,6 +1,5 @@
 //! `os.thread`: what creating a thread and joining it cost.
 
-use crate::ends;
 use crate::os::context_switch::{Between, ContextSwitch, Over};
 use crate::prelude::*;
 use costof_os::sched::threads::{ThreadApi, start};

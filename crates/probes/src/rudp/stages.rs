@@ -9,7 +9,6 @@ use crate::two_ends::{
     ClientRole, Connector, Exchange, Exchanges, Over, ServerRole, Wait, exchange, joined,
 };
 use costof_exchange::pattern::ping_pong::ClientStages;
-use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 pub(crate) static PROBE: Probe = Probe::new::<Stages>();
 

@@ -2,10 +2,7 @@
 //! one cache line.
 
 use crate::cpu::loops::{Body, Loop};
-use crate::expect::measured_cost;
 use crate::prelude::*;
-use crate::sync::core_to_core;
-use costof_measure::crew::{Crew, Job};
 use costof_os::memory::line_counters::LineCounters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,7 +3,6 @@
 mod role;
 
 use crate::prelude::*;
-use crate::sync::core_to_core;
 use role::Contention;
 
 words! {

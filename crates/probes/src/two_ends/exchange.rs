@@ -3,7 +3,6 @@
 
 pub(crate) mod roles;
 
-use crate::ends;
 use crate::prelude::*;
 use crate::rpc::axes::{Kind, bytes_of};
 use crate::two_ends::{Connector, Over, Wait, path};

@@ -20,7 +20,6 @@ use costof_exchange::transport::study::{
     MAX_MESSAGE_BYTES, SEQUENCE_NUMBER_BYTES, StudyClient, stream::Study,
 };
 use costof_exchange::transport::{Channels, Transport, calls::Calls, tcp::Tcp};
-use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use costof_rpc::Stack;
 
 /// Declares what carries messages: its meaning, its word and its description.

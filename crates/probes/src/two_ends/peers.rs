@@ -1,7 +1,6 @@
 //! Where the two ends of an exchange run, and how they find each other: an [`Acceptor`] listens,
 //! and a [`Connector`] connects to it and leads.
 
-use crate::ends;
 use crate::prelude::*;
 use crate::two_ends::{Exchange, broken, cannot_connect, cannot_reach, path, rendezvous};
 use costof_exchange::pattern::connect as connections;

@@ -6,7 +6,6 @@ use costof_exchange::pattern::flow::{MESSAGE_MIN_BYTES, Shape};
 use costof_exchange::rendezvous;
 use costof_os::memory::fields;
 use costof_os::net::field_sender;
-use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 
 words! {
     /// How a message goes into the socket.

@@ -4,7 +4,6 @@
 use super::{Cache, Engine, NOT_DIRECT, Pattern, Read};
 use crate::file::target_file::{ALL, TargetFile, require_blocks};
 use crate::prelude::*;
-use costof_model::facts::Medium;
 
 /// At or below this share, no bytes came from the device.
 pub(super) const NONE: f64 = 0.01;

@@ -13,7 +13,7 @@ use nfs3_client::nfs3_types::rpc::{
     RPC_VERSION_2, call_body, fragment_header, msg_body, opaque_auth, rpc_msg,
 };
 use nfs3_client::nfs3_types::xdr_codec::{Pack, Unpack, Void};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 

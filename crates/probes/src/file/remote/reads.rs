@@ -5,7 +5,6 @@ use super::server::TIMEOUT;
 use super::source::Reader;
 use crate::prelude::*;
 use costof_measure::clock::Clock;
-use costof_os::cpu::clock::{ClockId, now_ns};
 use costof_os::memory::allocator::allocations;
 use costof_os::net::handshake::Handshake;
 

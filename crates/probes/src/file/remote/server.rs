@@ -22,7 +22,6 @@ use nfs3_client::nfs3_types::rpc::{auth_flavor, auth_unix, opaque_auth};
 use nfs3_client::nfs3_types::xdr_codec::Opaque;
 use nfs3_client::{MountClient, MountError, Nfs3Client, PortmapError, PortmapperClient, RpcError};
 use std::fs;
-use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt;
 

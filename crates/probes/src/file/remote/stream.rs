@@ -8,7 +8,7 @@ use nfs3_client::io::{AsyncRead, AsyncWrite};
 use nfs3_client::nfs3_types::mount::{self, MOUNT_PROGRAM};
 use nfs3_client::nfs3_types::nfs3::{self, NFS_PROGRAM};
 use nfs3_client::nfs3_types::rpc::fragment_header;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

@@ -5,7 +5,6 @@ use crate::file::target_file::{self, TargetFile};
 use crate::prelude::*;
 use costof_os::file::order::Order;
 use costof_os::file::writes::{How, Writer};
-use costof_os::sched::usage;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 

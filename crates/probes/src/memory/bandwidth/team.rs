@@ -1,7 +1,6 @@
 //! Threads that stream at the same time, each through its own memory.
 
 use crate::prelude::*;
-use costof_measure::crew::{Crew, Job};
 use costof_os::memory::streams::{Kernel, Stream};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -2,7 +2,6 @@
 
 use super::CoreToCore;
 use crate::prelude::*;
-use costof_measure::crew::{Crew, Job};
 use costof_os::memory::line::Line;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

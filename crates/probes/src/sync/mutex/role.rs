@@ -3,7 +3,6 @@
 use super::{Kind, Mutex};
 use crate::prelude::*;
 use crate::threads::Sleeper;
-use costof_measure::crew::{Crew, Job};
 use costof_os::sched::locks::{Lock, Pthread, Spin, Std};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

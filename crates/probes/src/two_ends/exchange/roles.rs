@@ -6,7 +6,6 @@ use crate::two_ends::{Acceptor, Connector, Exchange, Exchanges, broken};
 use costof_exchange::pattern::ping_pong::Server;
 use costof_exchange::rendezvous::is_end;
 use costof_exchange::transport::{Channels, calls};
-use costof_os::cpu::clock::{ClockId, now_ns};
 
 type ServeAt<P> = fn(&At<P>, &mut Acceptor, &mut Meter<'_>) -> Result;
 

@@ -12,7 +12,6 @@ use costof_exchange::rendezvous::Listener;
 use costof_exchange::stream::Datagrams;
 use costof_model::protocol::BY_HAND;
 use costof_os::memory::fields::Messages;
-use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 

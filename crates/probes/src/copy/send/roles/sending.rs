@@ -17,7 +17,6 @@ use costof_model::protocol::{BY_HAND, ByHand, ClockSource};
 use costof_os::memory::fields::Messages;
 use costof_os::net::sink::Acknowledger;
 use costof_os::perf::Event;
-use std::io::ErrorKind;
 
 pub(crate) struct Sending {
     rendezvous: Rendezvous,
