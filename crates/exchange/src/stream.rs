@@ -9,7 +9,9 @@ mod outgoing;
 pub use incoming::Incoming;
 pub use outgoing::{Order, Outgoing};
 
+use costof_os::net::socket::dropped_datagrams;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 
 /// The shortest message with a header: its number, how long the transfer lasts, and bytes to compare.
@@ -78,4 +80,11 @@ pub struct Datagrams {
     pub arrived: u64,
     /// Datagrams for which the receiver's queue had no room.
     pub dropped: u64,
+}
+
+impl Datagrams {
+    /// Those that arrived at this socket, and those that it dropped.
+    pub(crate) fn at(socket: impl AsFd, arrived: u64) -> io::Result<Datagrams> {
+        Ok(Datagrams { arrived, dropped: dropped_datagrams(socket)?.into() })
+    }
 }

@@ -15,7 +15,7 @@ use crate::rendezvous::{self, datagrams};
 use crate::stream::{
     Datagrams, Incoming, MessageReceiver, MessageSender, Outgoing, SenderStatistics,
 };
-use costof_os::net::socket::{dropped_datagrams, set_buffer_bytes};
+use costof_os::net::socket::set_buffer_bytes;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::{
     Connection, ConnectionError, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream,
@@ -296,10 +296,8 @@ impl MessageReceiver for Receiver {
 
     fn datagrams(&self) -> io::Result<Option<Datagrams>> {
         let stats = self.connection.as_ref().map(Connection::stats);
-        Ok(Some(Datagrams {
-            arrived: stats.map_or(0, |stats| stats.udp_rx.datagrams),
-            dropped: dropped_datagrams(&self.socket)?.into(),
-        }))
+        let arrived = stats.map_or(0, |stats| stats.udp_rx.datagrams);
+        Datagrams::at(&self.socket, arrived).map(Some)
     }
 }
 

@@ -285,10 +285,7 @@ impl Receiver {
         if !self.over.is_datagrams() {
             return Ok(None);
         }
-        Ok(Some(Datagrams {
-            arrived: self.incoming.datagrams,
-            dropped: socket::dropped_datagrams(&self.socket)?.into(),
-        }))
+        Datagrams::at(&self.socket, self.incoming.datagrams).map(Some)
     }
 
     /// The size of its socket's receive buffer, in bytes.

@@ -11,7 +11,7 @@ use crate::transport::{
 use ::rudp::socket::Socket;
 use ::rudp::{Config, ConnectionId, Control, Event, Stats};
 use costof_os::net::random_loss;
-use costof_os::net::socket::{DATAGRAM_MAX_BYTES, dropped_datagrams};
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -190,10 +190,8 @@ impl MessageReceiver for Receiver {
     }
 
     fn datagrams(&self) -> io::Result<Option<Datagrams>> {
-        Ok(Some(Datagrams {
-            arrived: self.stats.packets_received + self.stats.packets_duplicate,
-            dropped: dropped_datagrams(&self.socket)?.into(),
-        }))
+        let arrived = self.stats.packets_received + self.stats.packets_duplicate;
+        Datagrams::at(&self.socket, arrived).map(Some)
     }
 }
 

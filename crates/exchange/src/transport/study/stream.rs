@@ -11,7 +11,7 @@ use crate::transport::{
 };
 use ::rudp::{Time, study};
 use costof_os::cpu::clock::{ClockId, now_ns};
-use costof_os::net::socket::{DATAGRAM_MAX_BYTES, dropped_datagrams};
+use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use std::io;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,9 +130,6 @@ impl MessageReceiver for Receiver {
     }
 
     fn datagrams(&self) -> io::Result<Option<Datagrams>> {
-        Ok(Some(Datagrams {
-            arrived: self.arrived,
-            dropped: dropped_datagrams(&self.socket)?.into(),
-        }))
+        Datagrams::at(&self.socket, self.arrived).map(Some)
     }
 }
