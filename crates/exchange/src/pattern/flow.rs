@@ -127,10 +127,8 @@ pub fn call_with_blocks(
 ) -> io::Result<Vec<Sender<Block>>> {
     let most = if over.is_datagrams() { DATAGRAM_MAX_BYTES } else { MESSAGE_MAX_BYTES };
     if !(MESSAGE_MIN_BYTES..=most).contains(&size) {
-        return Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            format!("a block has {MESSAGE_MIN_BYTES} to {most} bytes, not {size}"),
-        ));
+        let reason = format!("a block has {MESSAGE_MIN_BYTES} to {most} bytes, not {size}");
+        return Err(io::Error::new(ErrorKind::InvalidInput, reason));
     }
     let flows = rendezvous::connect_by(over, address, flows, control, token)?;
     flows

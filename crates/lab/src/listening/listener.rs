@@ -105,10 +105,8 @@ fn listen_at(path: &Path) -> io::Result<UnixListener> {
             let folder = path.parent().filter(|folder| *folder != Path::new(""));
             let folder = File::open(folder.unwrap_or(Path::new(".")))?;
             if folder.try_lock().is_err() || !is_left(path) {
-                return Err(io::Error::new(
-                    error.kind(),
-                    "another process listens there, or a file lies there (another path)",
-                ));
+                let reason = "another process listens there, or a file lies there (another path)";
+                return Err(io::Error::new(error.kind(), reason));
             }
             fs::remove_file(path)?;
             UnixListener::bind(path)

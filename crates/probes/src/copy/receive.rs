@@ -274,8 +274,7 @@ impl Receive {
             }
             if self.how == How::Discarded {
                 unsupported!(
-                    "a Unix stream socket cannot discard what it receives (--set \
-                     over=tcp)"
+                    "a Unix stream socket cannot discard what it receives (--set over=tcp)"
                 );
             }
             if self.sent_by == SentBy::ZeroCopy {

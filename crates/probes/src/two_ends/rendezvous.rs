@@ -37,9 +37,7 @@ pub(crate) fn from_launch(launch: &Launch) -> Result<Rendezvous> {
 /// Refuses a point whose ends share a CPU, if they are on two machines.
 pub(crate) fn can_share(rendezvous: &Rendezvous, share: bool) -> Result {
     if share && rendezvous.apart {
-        return Err(Failure::unsupported(
-            "the ends are on two machines, which share no CPU (--set cpus=cross)",
-        ));
+        unsupported!("the ends are on two machines, which share no CPU (--set cpus=cross)");
     }
     Ok(())
 }

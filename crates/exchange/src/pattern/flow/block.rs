@@ -48,10 +48,8 @@ impl Writer for Block {
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted => {}
                     ErrorKind::WouldBlock => {
-                        return Err(io::Error::new(
-                            ErrorKind::TimedOut,
-                            "the receiver no longer takes data",
-                        ));
+                        let reason = "the receiver no longer takes data";
+                        return Err(io::Error::new(ErrorKind::TimedOut, reason));
                     }
                     _ => return Err(error.into()),
                 },

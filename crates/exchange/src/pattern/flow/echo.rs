@@ -148,10 +148,8 @@ impl<'l> Echo<'l> {
         self.at_ns = now();
         let (before, answers) = (self.answered, self.answers.messages());
         if answers > self.sent {
-            return Err(io::Error::new(
-                ErrorKind::InvalidData,
-                "more answers arrived than messages were sent",
-            ));
+            let reason = "more answers arrived than messages were sent";
+            return Err(io::Error::new(ErrorKind::InvalidData, reason));
         }
         while self.answered < answers {
             let place = (self.answered % self.sent_ns.len() as u64) as usize;

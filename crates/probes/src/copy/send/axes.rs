@@ -247,8 +247,7 @@ impl CopySend {
         }
         if self.allocate == Allocate::PerMessage && self.primitive != Primitive::CopyAndSend {
             unsupported!(
-                "only copy_and_send has a buffer to allocate for each message (--set \
-                 allocate=once)"
+                "only copy_and_send has a buffer to allocate for each message (--set allocate=once)"
             );
         }
         Ok(match (self.primitive, self.allocate, self.buffers) {

@@ -277,9 +277,7 @@ impl RoleAt<CopySend> for Sending {
     fn prepare(&mut self, point: &At<CopySend>, offers: &Offers) -> Result<Offers> {
         check(point)?;
         if self.rendezvous.sink.is_some() && point.over == Over::Unix {
-            return Err(Failure::unsupported(
-                "a Unix socket cannot lead to a sink (--link loopback)",
-            ));
+            unsupported!("a Unix socket cannot lead to a sink (--link loopback)");
         }
         let layout = Layout::new(point);
         if self.messages.as_ref().is_none_or(|(has, _)| *has != layout) {
