@@ -182,6 +182,19 @@ fn reliable_datagrams_all_arrive_although_some_are_dropped() {
 }
 
 #[test]
+#[ignore = "long; ./check --all runs it"]
+fn a_run_has_measured_nothing_if_only_what_predicts_has_numbers() {
+    let place = Place::new();
+    // A run is two clients.
+    let listening = Listening::start(&place, "127.0.0.1:0 --open --max-clients 1");
+    let line = "run net.rtt --set over=tcp --quick --launches 3 --seed 1 --out run.jsonl --peer";
+    place.run(&format!("{line} tcp:{}", listening.address)).expect_code(3);
+    let run = place.run_file();
+    assert!(!run.points.is_empty() && run.points.len() == run.run.plan.needed().count());
+    listening.end();
+}
+
+#[test]
 fn sends_without_a_copy_have_their_verdict() {
     let place = Place::new();
     // Where the machine has IPv6, by it.
