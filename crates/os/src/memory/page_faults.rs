@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 
-use crate::cpu::clock::{ClockId, now_ns};
 use crate::file::scratch::{CONTENT, FileMap, Scratch, Sharing};
 use crate::memory::arena::{Arena, PageSize, base_page_bytes, huge_page_bytes, smaps_bytes};
 use crate::memory::touch::{read_at, read_pages, write_pages};
@@ -137,10 +136,6 @@ pub struct Counted {
     pub faults: u64,
     /// Bytes that were read from a device; of evicted pages only, else 0.
     pub read_bytes: u64,
-    /// How long it took to unmap so many touched pages, in nanoseconds.
-    pub unmap_ns: f64,
-    /// Those pages.
-    pub unmapped: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -202,12 +197,7 @@ impl PageFaults {
     /// The errors of mmap(2), madvise(2) and posix_fadvise(2).
     pub fn prepare(&mut self, count: usize) -> io::Result<()> {
         self.count()?;
-        if let Some(memory) = self.memory.take() {
-            let since = now_ns(ClockId::MonotonicRaw);
-            drop(memory);
-            self.counted.unmap_ns += (now_ns(ClockId::MonotonicRaw) - since) as f64;
-            self.counted.unmapped += (self.not_timed(self.touched) + self.touched) as u64;
-        }
+        self.memory = None;
         if let Pages::Evicted(_) = self.pages {
             self.from += self.touched;
             if self.from + count > self.count {
@@ -236,6 +226,23 @@ impl PageFaults {
             _ => memory.touch(&self.pages, self.stride, self.count - count..self.count),
         };
         self.touched = count;
+    }
+
+    /// Maps memory of which the first `count` pages exist, to unmap it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PageFaults::prepare`].
+    pub fn prepare_unmap(&mut self, count: usize) -> io::Result<()> {
+        self.prepare(self.count)?;
+        let memory = self.memory.as_mut().expect("it is prepared");
+        memory.touch(&self.pages, self.stride, 0..count);
+        Ok(())
+    }
+
+    /// Unmaps it: the measured operation.
+    pub fn unmap(&mut self) {
+        self.memory = None;
     }
 
     /// How many pages are touched before a batch of `count`.
@@ -351,9 +358,21 @@ mod tests {
             faults.prepare(COUNT / 2).unwrap();
             faults.touch(COUNT / 2);
         }
-        let counted = faults.end().unwrap();
-        assert_eq!(counted.unmapped, COUNT as u64, "of the first batch");
-        assert!(counted.unmap_ns > 0.0);
+        let memory = |faults: &PageFaults| {
+            faults.memory.as_ref().map(|memory| smaps_bytes(memory.as_slice(), &["Rss"]).unwrap())
+        };
+        let all = memory(&faults);
+        faults.prepare_unmap(COUNT / 2).unwrap();
+        assert!(memory(&faults) > Some(0) && memory(&faults) < all);
+        faults.unmap();
+        assert_eq!(memory(&faults), None);
+        assert_eq!(
+            faults.end().unwrap().touches,
+            COUNT as u64,
+            "nothing is timed when it is unmapped"
+        );
+        faults.prepare(COUNT / 2).unwrap();
+        faults.touch(COUNT / 2);
         // 64 KiB, which is one page on some machines.
         let is_one = base_page_bytes() >= 64 << 10;
         assert!(is_one || faults.mapped_bytes().unwrap() > base_page_bytes() as f64);

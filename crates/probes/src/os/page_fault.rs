@@ -79,7 +79,7 @@ impl Measure for PageFault {
         latency: Nanoseconds Lower,
         /// page faults per access, by getrusage: major ones for `major`
         faults: One Neither,
-        /// unmapping at the end what one fault mapped
+        /// for `minor_around`: unmapping at the end what one fault mapped
         unmap: Nanoseconds Lower,
         /// bytes that one fault mapped, by smaps
         mapped: Bytes Neither,

@@ -86,6 +86,14 @@ impl RoleAt<PageFault> for Toucher {
         meter.batches_last(batch_ns);
         // Preparing and touching take turns.
         let faults = RefCell::new(faults);
+        if point.kind == Kind::MinorAround {
+            meter.used_up(
+                "unmap",
+                most as u64,
+                |n| faults.borrow_mut().prepare_unmap(n as usize).map_err(refused),
+                |_| faults.borrow_mut().unmap(),
+            )?;
+        }
         meter.used_up(
             "cost",
             most as u64,
@@ -111,9 +119,6 @@ impl RoleAt<PageFault> for Toucher {
         let mapped = faults.mapped_bytes().or_unsupported("cannot see what was mapped")?;
         meter.value("faults", each);
         meter.value("mapped", mapped);
-        if point.kind != Kind::Major {
-            meter.value("unmap", counted.unmap_ns / counted.unmapped.max(1) as f64);
-        }
         let page = match point.kind {
             Kind::Huge => huge_page_bytes().unwrap_or(0),
             Kind::MinorAround if mapped <= base_page_bytes() as f64 => unsupported!(
