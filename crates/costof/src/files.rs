@@ -1,7 +1,7 @@
 //! Reads small files that a user names, and writes files and folders for people: reports, plots, values.
 
 use crate::error::{Context, Result, bail};
-use crate::terminal::{end_on_signals, log};
+use crate::terminal::{end_on_signals, log, output};
 use costof_model::encoding;
 use costof_model::harmless::BYTE_ORDER_MARK;
 use std::fs::{self, File};
@@ -42,7 +42,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Checks the outputs of a command before anything is written: none is a folder or in none, replaces another one, or replaces what is
+/// Checks the outputs of a command before anything is written: each is in a folder, none is one, replaces another one, or replaces what is
 /// read. Returns whether the command's text goes to standard output, as [`leaves_standard_output`].
 pub(crate) fn check_outputs(
     outputs: &[Option<&Path>],
@@ -92,7 +92,7 @@ pub(crate) fn refuse_standard_output(path: Option<&Path>, needs: &str) -> Result
 /// power failure destroys anything.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     if is_standard_output(path) {
-        return Ok(io::stdout().lock().write_all(text.as_bytes())?);
+        return Ok(output().write_all(text.as_bytes())?);
     }
     replace(path, text).context(format_args!("cannot write {}", path.display()))
 }

@@ -10,6 +10,7 @@ use costof_gauge::{Gauge, design_floor, plateau, state};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 /// How the header is compiled: as what its first lines promise.
@@ -103,7 +104,10 @@ impl Header {
 fn compiled(compiler: &str, options: &[&str], source: &str, extension: &str) -> Option<PathBuf> {
     let name = Path::new(source).file_stem().unwrap().to_str().unwrap();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let built = folder.join(format!("{name}-{compiler}.{extension}"));
+    // Tests run at the same time, and each has a file of its own.
+    static BUILT: AtomicU32 = AtomicU32::new(0);
+    let number = BUILT.fetch_add(1, Ordering::Relaxed);
+    let built = folder.join(format!("{name}-{compiler}-{number}.{extension}"));
     let shared: &[&str] = match extension {
         "so" => &["-shared", "-fPIC"],
         _ => &[],

@@ -194,6 +194,11 @@ impl Priced {
         (kernel > 0.0).then(|| self.itemised_ns.times(kernel.recip()))
     }
 
+    /// Whether the CPU time is divided into the kernel's and user code in a way that its items do not rule out.
+    pub fn is_divided(&self) -> bool {
+        self.times.is_divided && self.itemised_ns.low <= self.times.kernel_ns.high
+    }
+
     /// The kernel's time that no item explains; 0 if they explain more.
     pub fn not_itemised_ns(&self) -> f64 {
         (self.times.kernel_ns.value - self.itemised_ns.value).max(0.0)

@@ -242,7 +242,7 @@ fn read_lines(
 ///
 /// The file may come from anybody, so its text is made harmless here, and nowhere else.
 fn parse(line: &[u8]) -> Result<Option<Row>, String> {
-    let line = &*harmless::json(line);
+    let line = &*harmless::json(line.trim_ascii_end());
     #[derive(Deserialize)]
     struct Type {
         r#type: String,
@@ -266,10 +266,7 @@ fn parse(line: &[u8]) -> Result<Option<Row>, String> {
         _ => Ok(None),
     });
     // It counts lines within this one.
-    parsed.map_err(|error| match error.to_string().rsplit_once(" at line ") {
-        Some((what, _)) => format!("{what} at byte {}", error.column()),
-        None => error.to_string(),
-    })
+    parsed.map_err(|error| error.to_string().replace(" at line 1 column ", " at byte "))
 }
 
 /// Frees the unused capacity of its lists: a large run has a hundred thousand of them.
@@ -319,6 +316,12 @@ fn no_run(line: &[u8], reason: &str) -> RunFileError {
 }
 
 impl Run {
+    /// Whether a point has a number that was asked for, and not only to predict others.
+    pub fn has_asked_for(&self) -> bool {
+        let is_asked = |row: &PointRow| !self.run.plan.needed().any(|point| *point == row.point);
+        self.points.iter().any(is_asked)
+    }
+
     /// A run that has only its request so far.
     pub fn new(run: RunRow) -> Run {
         Run {

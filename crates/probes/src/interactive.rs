@@ -48,7 +48,7 @@ pub fn value(over: &str, name: &str, text: &str) -> Result<AxisValue, String> {
         Some(_) if name == "over" => Ok(AxisValue::Word(over.to_owned().into())),
         None if name == "over" => probe_over(over).info.value(name, text).map_err(|error| {
             let more = DATAGRAMS.map(|(word, _)| word).join(", ");
-            error.replacen(')', &format!(", {more})"), 1)
+            format!("{}, {more})", error.trim_end_matches(')'))
         }),
         _ => probe_over(over).info.value(name, text),
     }

@@ -94,9 +94,9 @@ fn time_parts(bill: &Priced) -> (Vec<Slice<'static>>, f64) {
     let part = |name, ns, letter, class| Slice { name, ns, letter, class };
     let kernel = bill.times.kernel_ns.value;
     let cpu = kernel + bill.times.user_ns.value;
-    let itemised = bill.itemised_ns.value.min(if is_divided(bill) { kernel } else { cpu });
+    let itemised = bill.itemised_ns.value.min(if bill.is_divided() { kernel } else { cpu });
     let mut parts = vec![part("kernel, itemised", itemised, '█', "k")];
-    match is_divided(bill) {
+    match bill.is_divided() {
         true => {
             parts.push(part("kernel, not itemised", kernel - itemised, '▒', "n"));
             parts.push(part("user code", bill.times.user_ns.value, USER, "u"));
@@ -108,11 +108,6 @@ fn time_parts(bill: &Priced) -> (Vec<Slice<'static>>, f64) {
     (parts, whole)
 }
 
-/// Whether the CPU time is divided into the kernel's and user code in a way that its items do not rule out.
-fn is_divided(bill: &Priced) -> bool {
-    bill.times.is_divided && bill.itemised_ns.low <= bill.times.kernel_ns.high
-}
-
 /// `the dd spends …`: where most of the time goes.
 fn answer(bill: &Priced) -> String {
     let (_, whole) = time_parts(bill);
@@ -121,7 +116,7 @@ fn answer(bill: &Priced) -> String {
     let (kernel, user, waiting) =
         (bill.times.kernel_ns.value, bill.times.user_ns.value, bill.times.waiting_ns);
     let of = format!("{}{}", if bill.per_second { "each second's " } else { "" }, time(whole));
-    let busy = if is_divided(bill) { kernel.max(user) } else { kernel + user };
+    let busy = if bill.is_divided() { kernel.max(user) } else { kernel + user };
     if waiting >= busy {
         let all: f64 = bill.waits.iter().map(|wait| wait.waited_ns).sum();
         let what = match bill.waits.first() {
@@ -130,7 +125,7 @@ fn answer(bill: &Priced) -> String {
         };
         return format!("{program} waits for {} of {of}{what}.", share(waiting));
     }
-    if bill.times.is_divided && !is_divided(bill) {
+    if bill.times.is_divided && !bill.is_divided() {
         return format!(
             "{program} runs for {} of {of}; its items take {} in the kernel, more than the {} that the kernel counts as its own.",
             share(kernel + user),

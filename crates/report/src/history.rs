@@ -49,7 +49,7 @@ pub fn check(history: &History, rules: &Rules) -> Suite {
         probe: Some(series.of.point.probe.clone()),
         finding: match history.latest().find(|change| change.row == at) {
             Some(change) => Finding::Fail(format!("{} since {}", step(change), day(&change.at))),
-            None if series.values.len() < soonest => Finding::Undecided(format!(
+            None if series.values.len() <= soonest => Finding::Undecided(format!(
                 "{} of it, and a change shows after {soonest}",
                 counted(series.values.len(), "run")
             )),

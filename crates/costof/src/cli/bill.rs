@@ -24,7 +24,7 @@ pub(crate) struct BillOptions {
     /// A process that runs already, by its number
     #[arg(long, value_name = "N", conflicts_with_all = ["diff", "show"], value_parser = clap::value_parser!(u32).range(1..=i32::MAX.into()))]
     pub(crate) pid: Option<u32>,
-    /// How long to look at the process
+    /// How long to look at the process: a second or more
     #[arg(long = "for", value_name = "DURATION", default_value = "10s", value_parser = time,
           conflicts_with_all = ["argv", "diff", "show"])]
     pub(crate) how_long: Duration,

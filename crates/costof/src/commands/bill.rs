@@ -28,14 +28,12 @@ use std::time::Duration;
 
 /// The longest saved bill that is read, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
-/// The shortest time to look at a process.
-const MIN_LOOK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(table: Table, options: &BillOptions) -> Done {
     let outputs = [options.save.as_deref(), options.html.as_deref()];
     let to_standard_output = options.json || options.prometheus;
     let prints = files::check_outputs(&outputs, to_standard_output, &options.show)?;
-    if options.pid.is_some() && options.how_long < MIN_LOOK {
+    if options.pid.is_some() && options.how_long < Duration::from_secs(1) {
         bail!("--for takes 1s or more: the kernel counts CPU time in ticks of some milliseconds");
     }
     let interrupted = watch_interrupts()?;
@@ -117,7 +115,8 @@ impl Billing<'_> {
             return read(file);
         }
         let (_, words) = super::time::words(given, None)?;
-        if !given.contains(char::is_whitespace) && !file.exists() && !files::is_program(given) {
+        let is_word = given.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c));
+        if is_word && !file.exists() && !files::is_program(given) {
             bail!("{given}: there is no such file or program");
         }
         self.of_program(&words)

@@ -72,12 +72,13 @@ fn summaries(fleet: &Fleet, options: &FleetOptions) -> Result<String> {
 
 /// These names of facts, if the runs have such facts: by another one, all hosts would be alike.
 fn checked<'b>(by: &'b [String], known: &BTreeSet<String>) -> Result<Vec<&'b str>> {
+    let facts = known.iter().map(String::as_str).filter(|fact| !fact.starts_with("CONFIG_"));
     match by.iter().find(|fact| !known.contains(*fact)) {
         Some(fact) => bail!(
-            "the runs have no fact `{}`{} (they have: {})",
+            "the runs have no fact `{}`{} (they have: {}, and the kernel's CONFIG_…)",
             printable(fact),
             hint(fact, known.iter().map(String::as_str)),
-            printable(known.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+            printable(facts.collect::<Vec<_>>().join(", "))
         ),
         None => Ok(by.iter().map(String::as_str).collect()),
     }

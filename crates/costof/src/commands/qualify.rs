@@ -17,7 +17,7 @@ use costof_measure::schedule::Precision;
 use costof_model::qualified::Qualified;
 use costof_model::reference::{Cohort, MAX_BYTES, Row};
 use costof_model::{Names, Reference};
-use costof_report::check::{Case, Finding, Suite};
+use costof_report::check::{Case, Finding, Rules, Suite};
 use costof_report::qualify as shown;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -34,12 +34,17 @@ pub(crate) fn run(table: Table, options: &QualifyOptions) -> Done {
     let reference = read(&options.against, table)?;
     let qualified = match measure(table, options, &reference) {
         // A health check and a pipeline read the verdict, whatever it is.
-        Err(Error::Nothing(why)) if options.reason || options.gate.junit.is_some() => {
+        Err(Error::Nothing(why)) => {
             let finding = Finding::Undecided(why.clone());
             let case = Case { name: "this host".to_owned(), probe: None, finding };
-            let suite = Suite::new("qualify", "row", vec![case], &rules);
-            print(suite.line(&why) + "\n")?;
-            return gated(&options.gate, &[suite]);
+            let suite = Suite::new("qualify", "host", vec![case], &Rules::default());
+            let line = suite.line(&why) + "\n";
+            let code = gated(&options.gate, &[suite])?;
+            return if options.reason {
+                print(line).and(Ok(code))
+            } else {
+                Err(Error::Nothing(why))
+            };
         }
         measured => measured?,
     };

@@ -7,12 +7,12 @@ use crate::machine::Machines;
 use crate::progress::MANY;
 use crate::record::{Record, Table};
 use crate::session::Session;
-use crate::terminal::{log, print, printable};
+use crate::terminal::{log, output, print, printable};
 use costof_lab::host::Host;
 use costof_model::Hosts;
 use costof_model::node_set::folded;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
@@ -142,7 +142,7 @@ fn on_each<'h>(
 fn concluded(record: Option<Record>) -> Ended {
     match record {
         Some(record) if record.run.end.is_none() => Err(Error::Interrupted),
-        Some(record) if record.run.points.is_empty() => Err(Error::Nothing(format!(
+        Some(record) if !record.run.has_asked_for() => Err(Error::Nothing(format!(
             "nothing could be measured: `costof show {}` has the reasons",
             record.path().display()
         ))),
@@ -155,7 +155,7 @@ fn code_of(table: Table, host: &Host, ended: Ended, options: &RunOptions) -> u8 
     let shown = ended.and_then(|record| match record {
         None => Ok(ExitCode::SUCCESS),
         Some(record) => {
-            writeln!(io::stdout(), "{}:", printable(host))?;
+            writeln!(output(), "{}:", printable(host))?;
             print_ended(table, &record, options)
         }
     });

@@ -6,7 +6,7 @@ use crate::error::{Context, Done, Error, INTERRUPTED, Result, bail};
 use crate::record::{self, Record, Table};
 use crate::terminal::{log, output, printable, quoted, style};
 use crate::{files, history, resume};
-use costof_model::rows::{PointRow, Row};
+use costof_model::rows::Row;
 use costof_model::run_file;
 use costof_model::{Run, nearest};
 use costof_report::run as report;
@@ -72,7 +72,7 @@ pub(super) fn print_ended(table: Table, record: &Record, options: &RunOptions) -
     let run = &record.run;
     if options.out.as_deref().is_some_and(files::is_standard_output) {
         let mut file = File::open(record.path()).context(record.path().display())?;
-        io::copy(&mut file, &mut io::stdout().lock())?;
+        io::copy(&mut file, &mut output())?;
     } else {
         print_run(run, record.path(), &options.printing, &[])?;
     }
@@ -80,9 +80,8 @@ pub(super) fn print_ended(table: Table, record: &Record, options: &RunOptions) -
         log(resume::advice(run, record.path()));
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let needed = |row: &&PointRow| run.run.plan.needed().any(|point| *point == row.point);
-    if run.points.iter().filter(|row| !needed(row)).count() == 0 {
-        let why = "nothing could be measured; the reasons are above";
+    if !run.has_asked_for() {
+        let why = "nothing that was asked for could be measured; the reasons are above";
         return Err(Error::Nothing(why.to_owned()));
     }
     if options.history {

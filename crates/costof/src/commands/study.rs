@@ -183,7 +183,7 @@ impl Command<'_> {
             ));
             return Ok(ExitCode::from(INTERRUPTED));
         }
-        if run.points.is_empty() {
+        if !run.has_asked_for() {
             return Err(Error::Nothing(format!(
                 "nothing could be measured; {} has the reasons",
                 path.display()

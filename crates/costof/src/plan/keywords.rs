@@ -62,7 +62,7 @@ pub(crate) fn probes(table: Table, word: &str, take: Take) -> Result<Vec<&'stati
     };
     if matches!(take, Take::One) && stems(&WORDS.levels).contains(&stems(word).concat()) {
         return Err(wrong(format!(
-            "`{word}` is a size of memory.latency: name it, such as memory.latency(size=16KiB)"
+            "`{word}` has a price by size: name one, such as memory.latency(size=16KiB)"
         )));
     }
     let best = found.iter().map(|(relation, _)| *relation).min();
@@ -190,7 +190,7 @@ fn stems(text: &str) -> Vec<String> {
             Some(singular) if !singular.ends_with('s') => singular,
             _ => &word,
         };
-        // `switches`, but not a short word that ends so.
+        // `switches` is `switch`, and a short word keeps its e.
         let is_short = singular.len() < 5;
         (if is_short { singular } else { singular.trim_end_matches('e') }).to_owned()
     };

@@ -13,7 +13,7 @@ use costof_model::timing::Estimate;
 use costof_model::unit::grouped;
 use costof_model::{Point, Unit};
 use list::SavingText;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Items that take less than this share of the CPU time are not worth a measurement.
 const WORTH_MEASURING: f64 = 0.01;
@@ -128,12 +128,13 @@ impl PriceList {
             let class = |item: &Tallied| self.price(&item.key).map_or(Class::Entry, |it| it.class);
             let roughly: f64 = of.map(|item| roughly_ns(class(item)) * item.count).sum();
             let rows = rule.now.into_iter().chain(rule.cost);
-            let merged = rule.merged.into_iter().flat_map(|bytes| {
-                let prices = items.iter().filter(|item| rule.fits(item));
-                prices
-                    .filter_map(|item| self.price(&item.key))
-                    .flat_map(move |it| it.rows_at(bytes))
-            });
+            let merged: BTreeSet<usize> = (rule.merged.into_iter())
+                .flat_map(|bytes| {
+                    let of = items.iter().filter(|item| rule.fits(item));
+                    of.filter_map(|item| self.price(&item.key))
+                        .flat_map(move |it| it.rows_at(bytes))
+                })
+                .collect();
             // Prices come first.
             rows.chain(merged).for_each(|row| want(row, roughly / 10.0));
         }
@@ -223,6 +224,14 @@ impl PriceList {
             for item in &of {
                 // Those that failed would fail as well.
                 let done = Tallied { count: item.done(), errors: 0.0, ..(*item).clone() };
+                let merged = rule.merged.map(|bytes| {
+                    let merged = Tallied { count: item.bytes / bytes, ..done.clone() };
+                    self.costs(&merged, values)
+                });
+                // Without a price, it would cost its entry alone.
+                if merged.as_ref().is_some_and(|costs| costs.class.is_none()) {
+                    continue;
+                }
                 let now = match rule.now {
                     Some(row) => Sum::of(row, done.count),
                     None => self.costs(&done, values).whole(),
@@ -231,11 +240,7 @@ impl PriceList {
                 if let Some(row) = rule.cost {
                     saved.add(&Sum::of(row, done.count / rule.text.of), -1.0);
                 }
-                if let Some(bytes) = rule.merged {
-                    let merged = Tallied { count: item.bytes / bytes, ..done };
-                    let costs = self.costs(&merged, values);
-                    // Without a price, it would cost its entry alone.
-                    costs.class?;
+                if let Some(costs) = merged {
                     saved.add(&costs.whole(), -1.0);
                 }
             }

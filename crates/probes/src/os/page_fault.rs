@@ -37,9 +37,9 @@ point! {
     /// partly in the caches (of huge pages, at most one in 64 MiB is). In a virtual machine the
     /// host has backed them already: the first use of memory since the machine started costs more.
     /// The cost includes the kernel's accounting (memory control groups) and one page table for
-    /// every 512 anonymous or 32 file pages. File pages are touched 64 KiB apart, with holes between,
-    /// so one fault maps one page. For `minor_around` there are no holes: the file of 16 MiB was
-    /// written 4 KiB at a time, so the page cache has single pages, as of most installed programs;
+    /// every 512 anonymous or 32 file pages. File pages lie 64 KiB apart with holes between, so one
+    /// fault maps one page. For `minor_around` there are no holes: 256 places of a file of 16 MiB are
+    /// touched, 64 KiB apart, the last 64 or 128 timed. The file was written 4 KiB at a time, so the page cache has single pages, as of most installed programs;
     /// of larger pieces (folios), mapping takes less. The file has no name and lies in the first of these folders that is not
     /// on a file system in memory: TMPDIR or else /tmp, the current folder, XDG_CACHE_HOME, HOME,
     /// /var/tmp. For `major` it is evicted (fsync, POSIX_FADV_DONTNEED), mapped with MADV_RANDOM
@@ -48,7 +48,7 @@ point! {
     /// # Predicted from
     /// 500 to 1,500 cycles for the exception and page walks; a fifth to three fifths of an open and
     /// close (os.syscall) for the kernel's code, which mitigations slow down alike; clearing or
-    /// copying a page at 8 to 32 bytes per cycle; huge pages cleared at 6 to 20 GB/s; a device by
+    /// copying a page at 8 to 32 bytes per cycle; 600 to 12,000 cycles for 15 more pages; huge pages cleared at 6 to 20 GB/s; a device by
     /// its kind
     ///
     /// # Sources
@@ -59,7 +59,7 @@ point! {
     /// - Linux Documentation/admin-guide/mm/transhuge.rst; mm/memory.c, do_fault_around
     ///
     /// # Needs
-    /// - for files: a folder on a file system that is not in memory, with 16 MiB free; for major:
+    /// - for files: a folder on a file system that is not in memory, with 20 MiB free; for major:
     ///   one that lets files be evicted, and /proc/thread-self/io
     /// - for huge: transparent huge pages not set to never, and twice 128 MiB of memory (or twice
     ///   two such pages, where they are larger), not fragmented

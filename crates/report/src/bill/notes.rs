@@ -43,7 +43,7 @@ pub(super) fn there(bill: &Priced, there: &Elsewhere) -> String {
         })
         .collect();
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-    let of = match bill.times.is_divided {
+    let of = match bill.is_divided() {
         true => format!("what {} of the kernel's time go to", percent(there.share.min(1.0))),
         false => "what is itemised".to_owned(),
     };

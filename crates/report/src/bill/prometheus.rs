@@ -22,7 +22,7 @@ pub fn prometheus(bill: &Priced) -> String {
         ("itemised_seconds", "CPU time in the kernel that items explain", bill.itemised_ns.value),
     ] {
         // What is too short to be divided has no value of either.
-        let is_known = bill.times.is_divided || name == "itemised_seconds";
+        let is_known = bill.is_divided() || name == "itemised_seconds";
         let values = is_known.then(|| (whole.clone(), ns / 1e9)).into_iter().collect();
         family(name, &format!("{what}, of one {per}."), values);
     }

@@ -1,6 +1,6 @@
 //! The outcome of a comparison with a threshold: pass, fail, or inconclusive.
 
-use super::summary::whole_name;
+use super::summary::{beside_a_neighbour, whole_name};
 use super::{named, share, why_missing};
 use crate::check::{Case, Finding, Rules, Suite, Word};
 use crate::text::printable;
@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct Outcome {
     /// The verdict as a word.
     pub verdict: Word,
-    /// How many rows could have shown a change that matters.
+    /// How many rows could have shown a change that matters, and not only a neighbour's.
     pub decided: usize,
     /// How many there are, with those that cannot be compared and those that no longer have a number.
     pub rows: usize,
@@ -97,7 +97,7 @@ impl Outcome {
                 Verdict::CannotTell => {
                     Finding::Undecided(format!("a change of {percent} could be missed"))
                 }
-                _ if may_be_worse(row, comparison.matters) => {
+                _ if is_beside_a_neighbour(row, comparison.matters) => {
                     let by = change(row);
                     Finding::Undecided(format!("{by}, but the core was shared: that may be why"))
                 }
@@ -119,6 +119,9 @@ impl Outcome {
         let suite = Suite::new(name, "row", cases, &rules).with_sums(layers.iter().map(of_layer));
         let (decided, rows) = suite.decided();
         let reason = match decided {
+            0 if beside_a_neighbour(comparison) > 0 => {
+                "what differs was measured on a shared core, which may be the reason".to_owned()
+            }
             0 => format!("no row can show a change of {percent}"),
             _ => format!("nothing is surely more than {percent} worse"),
         };
@@ -142,7 +145,7 @@ pub(super) fn beyond(comparison: &Comparison) -> Vec<&Compared> {
 
 /// Whether a row whose core was shared differs by more than a change that matters, whichever way: the neighbour may be why,
 /// and may hide a change.
-pub(super) fn may_be_worse(row: &Compared, matters: f64) -> bool {
+pub(super) fn is_beside_a_neighbour(row: &Compared, matters: f64) -> bool {
     let (low, high) = worse_by(row).1;
     let is_shared = row.verdict == Verdict::Differs && row.better != Better::Neither;
     is_shared && low.abs().max(high.abs()) > matters

@@ -1,7 +1,7 @@
 //! A comparison in three lines, for a ticket: what changed and what did not; the rows that changed most; what cannot be
 //! told, why, and how much more would do.
 
-use super::outcome::{amount, change, may_be_worse, worse_by};
+use super::outcome::{amount, change, is_beside_a_neighbour, worse_by};
 use super::{known, share};
 use crate::check::some;
 use crate::names::{by_reason, short_point};
@@ -117,9 +117,9 @@ pub(super) fn whole_name(layer: &str) -> String {
 fn decided(comparison: &Comparison) -> String {
     let all = comparison.rows.len() + comparison.refused.len() + comparison.missing.len();
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Differs, Verdict::NoDifference];
-    let counts = verdicts.map(|verdict| (super::count(comparison, verdict), super::word(verdict)));
-    let shared = beside_a_neighbour(comparison);
-    let decided = counts.iter().map(|(count, _)| count).sum::<usize>() - shared;
+    let mut counts = verdicts.map(|of| (super::count(comparison, of), super::word(of)));
+    counts[2].0 -= beside_a_neighbour(comparison);
+    let decided: usize = counts.iter().map(|(count, _)| count).sum();
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
     let colon = if counts.is_empty() { "" } else { ": " };
@@ -127,8 +127,8 @@ fn decided(comparison: &Comparison) -> String {
 }
 
 /// How many rows differ, perhaps because their core was shared.
-fn beside_a_neighbour(comparison: &Comparison) -> usize {
-    comparison.rows.iter().filter(|row| may_be_worse(row, comparison.matters)).count()
+pub(super) fn beside_a_neighbour(comparison: &Comparison) -> usize {
+    comparison.rows.iter().filter(|row| is_beside_a_neighbour(row, comparison.matters)).count()
 }
 
 /// The facts in which the sides differ, with the old and the new value.
@@ -204,7 +204,8 @@ fn open(comparison: &Comparison) -> String {
         ));
     }
     if let shared @ 1.. = beside_a_neighbour(comparison) {
-        parts.push(format!("{} whose core was shared, which may be why", counted(shared, "row")));
+        let rows = counted(shared, "row");
+        parts.push(format!("{rows} measured on a shared core, which may be why they differ"));
     }
     let refused = comparison.refused.iter().map(|one| (&one.reason, one.point.probe.to_string()));
     for (reason, probes) in by_reason(refused) {

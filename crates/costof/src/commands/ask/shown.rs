@@ -66,6 +66,7 @@ impl Question {
         let reaches = unknown.iter().all(|(at, _)| Some(*at) != self.at.last());
         let found = crossover(&curve).filter(|_| reaches);
         let figures = |other: &Answered| format!("{}, {}", other.takes(), baseline.shown(""));
+        let number = |number: f64| format!("{number:.0}");
         let why = || unknown.iter().find_map(|(_, ratio)| ratio.as_ref().err().cloned());
         let (verdict, from) = match found {
             Some(Crossover::Nowhere { .. }) => {
@@ -110,11 +111,6 @@ impl Question {
         text += &wrapped(&format!("{}. The run: {path}", self.more));
         text
     }
-}
-
-/// A number of things.
-fn number(number: f64) -> String {
-    format!("{number:.0}")
 }
 
 pub(super) const INCONCLUSIVE: &str = "inconclusive";

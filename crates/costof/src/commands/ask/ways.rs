@@ -109,14 +109,14 @@ impl Question {
                     cost(row),
                     column.heading
                 );
+                if !row.is_sound() {
+                    sentence += " (grade D: certain in turns only, so measure on a quiet machine)";
+                }
                 let beside = choice.iter().flatten().filter(|other| **other != way);
                 for other in beside.collect::<BTreeSet<_>>() {
                     if let Some(other_row) = by_size[at][*other] {
                         let _ = write!(sentence, ", {} {}", self.costs[*other].0, cost(other_row));
                     }
-                }
-                if !row.is_sound() {
-                    sentence += " (grade D: certain in turns only, so measure on a quiet machine)";
                 }
                 for (other, other_row) in &some[at] {
                     let ratio = log_ratio(run, row, other_row, &column.metric);

@@ -96,10 +96,7 @@ impl Command<'_> {
         let without = self.without_number(run, &points, &facts);
         let count: usize = without.values().sum();
         if count == points.len() && run.end.is_some() {
-            return Err(Error::Nothing(format!(
-                "the run has none of the study's points: measure them with `costof study {}`",
-                self.named()
-            )));
+            return Err(Error::Nothing("the run has none of the study's points".to_owned()));
         }
         let mut caveats = vec![format!(
             "Precision {}: {} of the study's {} have a number; the run had {}{}",

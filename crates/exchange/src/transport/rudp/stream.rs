@@ -15,7 +15,7 @@ use costof_os::net::socket::DATAGRAM_MAX_BYTES;
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// At least this many bytes are queued, so that they can be sent in batches.
 const MIN_QUEUED: u64 = 4 << 20;
@@ -30,6 +30,11 @@ const MAX_IN_FLIGHT: u64 = MIN_QUEUED / 64;
 const STATISTICS_BYTES: usize = 16 << 10;
 /// The shortest message counts as this many bytes there.
 const MIN_STATISTICS_BYTES: usize = STATISTICS_BYTES / 64;
+
+/// How long what has arrived may take to be read after the end.
+const DRAIN: Duration = Duration::from_millis(100);
+/// Nothing more has arrived after so many polls without an event.
+const SILENT_POLLS: u32 = 8;
 
 /// The library with this congestion control.
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +141,9 @@ struct Receiver {
     driver: Socket,
     /// The same socket, for the kernel's counts.
     socket: UdpSocket,
+    id: Option<ConnectionId>,
+    /// So many bytes until the statistics are read again.
+    until_read: usize,
     stats: Stats,
 }
 
@@ -145,42 +153,50 @@ impl Receiver {
         Ok(Receiver {
             driver: accepting(socket.try_clone()?, config)?,
             socket,
+            id: None,
+            until_read: 0,
             stats: Stats::default(),
         })
+    }
+
+    /// Receives an event, and says whether there was one in this time.
+    fn receive_one(&mut self, incoming: &mut Incoming, time: Duration) -> io::Result<bool> {
+        let event = self.driver.poll(Some(time))?;
+        let has_come = event.is_some();
+        match event {
+            Some((_, Event::Message(message))) => {
+                incoming.handle_message(&message, true)?;
+                let bytes = message.len().max(MIN_STATISTICS_BYTES);
+                self.until_read = self.until_read.saturating_sub(bytes);
+            }
+            Some((from, Event::Connected)) => self.id = Some(from),
+            Some(_) => {}
+            None => {
+                incoming.nothing_arrived()?;
+                self.until_read = 0;
+            }
+        }
+        // The connection will have ended when the receiver is stopped.
+        if self.until_read == 0
+            && let Some(connection) = self.id.and_then(|id| self.driver.connection(id))
+        {
+            self.stats = connection.stats();
+            self.until_read = STATISTICS_BYTES;
+        }
+        Ok(has_come)
     }
 }
 
 impl MessageReceiver for Receiver {
     fn receive(&mut self, incoming: &mut Incoming, stop: &AtomicBool) -> io::Result<()> {
-        let (mut id, mut until_read) = (None, 0_usize);
         while !stop.load(Ordering::Acquire) {
-            match self.driver.poll(Some(STREAM_POLL_INTERVAL))? {
-                Some((_, Event::Message(message))) => {
-                    incoming.handle_message(&message, true)?;
-                    until_read = until_read.saturating_sub(message.len().max(MIN_STATISTICS_BYTES));
-                }
-                Some((from, Event::Connected)) => id = Some(from),
-                Some(_) => {}
-                None => {
-                    incoming.nothing_arrived()?;
-                    until_read = 0;
-                }
-            }
-            // The connection will have ended when the receiver is stopped.
-            if until_read == 0
-                && let Some(connection) = id.and_then(|id| self.driver.connection(id))
-            {
-                self.stats = connection.stats();
-                until_read = STATISTICS_BYTES;
-            }
+            self.receive_one(incoming, STREAM_POLL_INTERVAL)?;
         }
         // What has arrived counts: the sender knows of it, and may have ended the transfer for that reason.
-        for _ in 0..MESSAGES {
-            match self.driver.poll(Some(Duration::ZERO))? {
-                Some((_, Event::Message(message))) => incoming.handle_message(&message, true)?,
-                Some(_) => {}
-                None => break,
-            }
+        let (end, mut silent) = (Instant::now() + DRAIN, 0);
+        while silent < SILENT_POLLS && Instant::now() < end {
+            let has_come = self.receive_one(incoming, Duration::ZERO)?;
+            silent = if has_come { 0 } else { silent + 1 };
         }
         Ok(())
     }
@@ -228,9 +244,11 @@ mod tests {
         let mut incoming = Incoming::new(64, None);
         // They arrive together, and the library has them all when it hands out the first.
         loop {
-            if let Some((_, Event::Message(message))) = receiver.driver.poll(None).unwrap() {
-                incoming.handle_message(&message, true).unwrap();
-                break;
+            match receiver.driver.poll(Some(Duration::from_secs(10))).unwrap() {
+                Some((_, Event::Message(message))) => {
+                    break incoming.handle_message(&message, true).unwrap();
+                }
+                event => assert!(event.is_some(), "no message arrives"),
             }
         }
         receiver.receive(&mut incoming, &AtomicBool::new(true)).unwrap();

@@ -122,7 +122,7 @@ impl RoleAt<PageFault> for Toucher {
         let page = match point.kind {
             Kind::Huge => huge_page_bytes().unwrap_or(0),
             Kind::MinorAround if mapped <= base_page_bytes() as f64 => unsupported!(
-                "this kernel maps nothing around a fault of {} (fault_around_bytes)",
+                "this kernel maps only a page of {} at a fault (fault_around_bytes)",
                 display_bytes(mapped as u64)
             ),
             Kind::MinorAround => mapped as usize,
