@@ -81,7 +81,7 @@ pub(super) fn print_ended(table: Table, record: &Record, options: &RunOptions) -
         return Ok(ExitCode::from(INTERRUPTED));
     }
     if !run.has_asked_for() {
-        let why = "nothing that was asked for could be measured; the reasons are above";
+        let why = "nothing could be measured that was asked for; the reasons are above";
         return Err(Error::Nothing(why.to_owned()));
     }
     if options.history {

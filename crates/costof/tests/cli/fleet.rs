@@ -407,7 +407,7 @@ fn a_host_is_held_against_what_others_cost() {
     assert_contains_all(&hidden.err, &["no row can show", "0.1 % worse", "--change"]);
     let short = "qualify --against ref.json --change 0.1 --reason --junit out.xml";
     let reason = place.run(short).expect_code(3).out;
-    assert_contains(&reason, "INCONCLUSIVE: 0 of 1 row decided; no row can show");
+    assert_contains(&reason, "INCONCLUSIVE: 0 of 1 host decided; no row can show");
     let junit = fs::read_to_string(place.path("out.xml")).unwrap();
     assert_contains(&junit, "errors=\"1\"");
 }

@@ -244,5 +244,5 @@ fn a_page_of_run_files_shows_both_and_is_never_a_run() {
     assert_contains_all(&page, &["one.jsonl", "two.jsonl", "After ÷ before"]);
     assert!(!page.contains("<script"));
     to_page("two.jsonl").expect_wrong(&["is the run itself"]);
-    to_page("none/page.html").expect_wrong(&["cannot write none/page.html"]);
+    to_page("none/page.html").expect_wrong(&["none/page.html", "no folder that exists"]);
 }
