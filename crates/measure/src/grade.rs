@@ -427,8 +427,14 @@ mod tests {
         let warnings = causes(&[&hidden(), &hidden(), &quiet()], ALONE);
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert_eq!((&*warnings[0].kind, warnings[0].grade), ("unknown", Grade::C));
+        assert!(warnings[0].advice.contains("sandbox"), "{warnings:?}");
         let reason = "/proc/stat has no times";
         assert_eq!(warnings[0].what.matches(reason).count(), 1, "{}", warnings[0].what);
+        // What a busy machine makes unknown is hidden by nobody.
+        let mut busy = quiet();
+        busy.unknown.insert("gaps".into(), DISTURBED[1].to_owned());
+        let warnings = causes(&[&busy], ALONE);
+        assert!(warnings[0].advice.contains("quiet machine"), "{warnings:?}");
         // One launch of many tells nothing less.
         assert_eq!(causes(&[&hidden(), &quiet(), &quiet()], Kept::default()), []);
         let mut noise = quiet();

@@ -451,6 +451,18 @@ mod tests {
         golden("costof/ask", "a cost whose rows are disturbed", &answers.join("\n"));
     }
 
+    #[test]
+    fn of_an_unknown_whole_nothing_is_a_known_share() {
+        let known = reply("rpc", |_, row| row.known_within(0.01));
+        assert!(known.answer.sentence.contains(" % of it"), "{}", known.answer.sentence);
+        let unknown = reply("rpc", |at, row| match at {
+            0 => disturbed(row),
+            _ => row.known_within(0.01),
+        });
+        assert!(!unknown.answer.sentence.contains(" % of it"), "{}", unknown.answer.sentence);
+        assert_eq!(unknown.answer.verdict, Some("inconclusive"));
+    }
+
     /// The reply to a question of ways in which each takes what `ns` says of its position among the points.
     fn ways(name: &str, metric: &'static str, ns: impl Fn(usize) -> f64) -> Reply {
         reply(name, |at, row| {

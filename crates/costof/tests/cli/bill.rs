@@ -103,6 +103,7 @@ fn a_program_that_fails_or_is_not_there_is_refused() {
     place.run("bill --pid 2147483647 --for 1s").expect_wrong(&["process 2147483647"]);
     place.run("bill --pid 1 --for 100ms").expect_wrong(&["--for takes 1s or more"]);
     place.run("bill --diff nothing.bill true").expect_wrong(&["nothing.bill", "no such file"]);
+    place.run("bill --diff 'true|true' 'false|true' --budget 200ms --no-measure").expect_code(0);
     place.run("bill --save nowhere/x -- ls").expect_wrong(&["nowhere/x", "no folder that exists"]);
     for unused in
         ["--for 2s -- ls", "--pid 1 --budget 1s", "--show a --as b", "--show a --by ptrace"]

@@ -406,6 +406,8 @@ fn a_host_is_held_against_what_others_cost() {
     let hidden = place.run("qualify --against ref.json --change 0.1").expect_code(3);
     assert_contains_all(&hidden.err, &["no row can show", "0.1 % worse", "--change"]);
     let short = "qualify --against ref.json --change 0.1 --reason --junit out.xml";
+    // That nothing is known is no pass.
+    place.run(&format!("{short} --undecided pass")).expect_code(3);
     let reason = place.run(short).expect_code(3).out;
     assert_contains(&reason, "INCONCLUSIVE: 0 of 1 host decided; no row can show");
     let junit = fs::read_to_string(place.path("out.xml")).unwrap();

@@ -201,6 +201,9 @@ fn a_commands_own_numbers_are_read_and_compared() {
     assert_contains(ended.out.lines().next().unwrap(), "50 % (50) less rate than");
     let found = timed(&place, "--metric-regex 'took=took ([0-9.]+) ms' 'echo it took 12.5 ms'");
     assert_eq!(found["commands"][0]["own"]["took"]["value"], 12.5);
+    let lost =
+        time(&place, "--runs 2 --metric-regex 'took=took ([0-9.]+) s' 'echo it took 12.5 ms'");
+    assert_contains(&lost.expect_code(0).err, "--metric-regex took: it found no number");
     // One that no command prints is an error that names those that are printed.
     let ended = time(&place, &format!("{options} true true"));
     assert_contains_all(&ended.expect_code(2).err, &["`rate`", "wall"]);
@@ -223,6 +226,7 @@ fn commands_that_fail_are_named_with_the_way_out() {
     assert_contains(&ended.out, "3 of 3 runs failed (exit code 4)");
     for wrong in [
         "--threshold 5 true",
+        "''",
         "-N '\"unclosed'",
         "-n a -n b true",
         "--prepare a --prepare b --prepare c true true",

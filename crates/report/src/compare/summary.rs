@@ -317,6 +317,18 @@ mod tests {
              1 of them, and 31 would decide 2 (now 10); 1 row not compared: only 1 host before\n"
         );
         assert!(found.markdown().starts_with("**SLOWER** kernel 6.18.44"), "{}", found.markdown());
+        // Beside a neighbour, what differs is not decided.
+        let rows = vec![
+            row("os.x", 1.5, 0.01, Verdict::Differs),
+            row("net.x", 1.0, 0.01, Verdict::NoDifference),
+        ];
+        let shared = Comparison { matters: 0.05, rows, ..Comparison::default() };
+        let text = summary(&shared, "", None).text();
+        assert!(text.contains("1 of 2 rows decided: 1 unchanged"), "{text}");
+        assert!(text.contains("Cannot tell: 1 row measured on a shared core"), "{text}");
+        let none = Comparison { groups: groups(Level::Hosts, 2, false), ..Comparison::default() };
+        let none = summary(&none, "", None).text();
+        assert!(none.contains("Nothing could be compared"), "{none}");
         let verdict = |layers: Vec<LayerChange>, rows: Vec<Compared>| {
             summary(&Comparison { layers, rows, ..comparison.clone() }, "", None).verdict
         };
