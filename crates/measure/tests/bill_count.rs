@@ -248,9 +248,19 @@ fn signals_without_a_handler_are_not_counted() {
 
 #[test]
 fn ebpf_counts_waits_wake_ups_and_faults() {
-    let Some(counts) = script("sleep 0.3; :", Means::Ebpf) else { return };
-    let sum = counts.sum();
     let sleeps = Item::Wait { call: Some("clock_nanosleep".to_owned()) };
+    // While another test's counter is preempted as it reads its maps, the kernel runs no such program on that CPU.
+    let mut counts = None;
+    for _ in 0..3 {
+        let Some(tried) = script("sleep 0.3; :", Means::Ebpf) else { return };
+        let is_whole = tried.sum().iter().any(|count| count.item == sleeps);
+        counts = Some(tried);
+        if is_whole {
+            break;
+        }
+    }
+    let counts = counts.unwrap();
+    let sum = counts.sum();
     assert!(find(&sum, |count| count.item == sleeps).waited_ns > 0);
     let child = Item::Wait { call: Some("wait4".to_owned()) };
     assert!(find(&sum, |count| count.item == child).waited_ns > 0);
