@@ -118,6 +118,7 @@ fn decided(comparison: &Comparison) -> String {
     let all = comparison.rows.len() + comparison.refused.len() + comparison.missing.len();
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Differs, Verdict::NoDifference];
     let mut counts = verdicts.map(|of| (super::count(comparison, of), super::word(of)));
+    // Of those that differ.
     counts[2].0 -= beside_a_neighbour(comparison);
     let decided: usize = counts.iter().map(|(count, _)| count).sum();
     let counts = counts.iter().filter(|(count, _)| *count > 0);
