@@ -7,7 +7,7 @@ use costof_model::harmless::BYTE_ORDER_MARK;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Whether this is the path of a program, or the name of one in PATH.
@@ -42,7 +42,7 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Checks the outputs of a command before anything is written: each is in a folder, none is one, replaces another one, or replaces what is
+/// Checks the outputs of a command before anything is written: each is in a folder, is none, and replaces neither another one nor what is
 /// read. Returns whether the command's text goes to standard output, as [`leaves_standard_output`].
 pub(crate) fn check_outputs(
     outputs: &[Option<&Path>],
@@ -50,18 +50,20 @@ pub(crate) fn check_outputs(
     inputs: impl IntoIterator<Item = impl AsRef<Path>>,
 ) -> Result<bool> {
     let has_text = leaves_standard_output(outputs, json)?;
+    let inputs: Vec<_> = inputs.into_iter().collect();
     let outputs: Vec<&Path> = outputs.iter().copied().flatten().collect();
+    let folder = |path: &Path| Some(path::absolute(path).ok()?.parent()?.to_owned());
     for (position, output) in outputs.iter().enumerate() {
         if output.is_dir() {
             bail!("{} is a folder: name a file", output.display());
         }
-        if output.parent().is_some_and(|folder| folder != Path::new("") && !folder.is_dir()) {
+        outputs[..position].iter().try_for_each(|other| check_spares(output, other))?;
+        inputs.iter().try_for_each(|input| check_spares(output, input.as_ref()))?;
+        // A run that is to be measured makes its folder.
+        let is_made = || inputs.iter().any(|input| folder(input.as_ref()) == folder(output));
+        if folder(output).is_some_and(|folder| !folder.is_dir()) && !is_made() {
             bail!("{}: it is in no folder that exists", output.display());
         }
-        outputs[..position].iter().try_for_each(|other| check_spares(output, other))?;
-    }
-    for input in inputs {
-        outputs.iter().try_for_each(|output| check_spares(output, input.as_ref()))?;
     }
     Ok(has_text)
 }

@@ -131,9 +131,6 @@ fn last_two(table: Table) -> Result<Vec<PathBuf>> {
 fn compare_hosts(table: Table, options: &CompareOptions, rules: Rules) -> Done {
     // The path of the page is checked before anything is measured.
     let run_options = run_options(options)?;
-    if let Some(folder) = &run_options.out {
-        files::create_folder(folder)?;
-    }
     let planned = run_options.out.as_deref().map(interleave::files_in);
     check_page(options, planned.iter().flatten())?;
     let records = interleave::measure(table, &run_options)?;

@@ -136,6 +136,7 @@ fn what_cannot_be_compared_says_why() {
     let over = wrong("before.jsonl --threshold 5 --junit before.jsonl");
     assert_contains(&over, "before.jsonl is the run itself");
     assert_eq!(fs::read(place.path("before.jsonl")).unwrap(), before);
+    assert_contains_all(&wrong(""), &["AFTER", "@1"]);
     let mixed = wrong("before.jsonl --summary --html -");
     assert_contains(&mixed, "several outputs would be mixed");
 }

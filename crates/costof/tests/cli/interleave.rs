@@ -65,8 +65,11 @@ fn an_odd_number_of_launches_is_made_even_where_hosts_take_turns() {
 fn two_hosts_are_measured_in_turns_and_held_against_each_other() {
     let place = Place::new();
     let other = format!("exec:{COSTOF} worker");
-    let line = format!("local '{other}' null cpu.loop --quick --out runs --seed 5");
+    let line = format!(
+        "local '{other}' null cpu.loop --quick --out runs --seed 5 --html ./runs/page.html"
+    );
     let ended = interleaved(&place, &line);
+    assert!(place.path("runs/page.html").exists());
     let files = "runs/before.jsonl and runs/after.jsonl";
     assert_contains_all(&ended.out, &["local → exec:", files]);
     compared(ended);
