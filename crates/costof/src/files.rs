@@ -7,7 +7,7 @@ use costof_model::harmless::BYTE_ORDER_MARK;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Whether this is the path of a program, or the name of one in PATH.
@@ -42,8 +42,8 @@ pub(crate) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Checks the outputs of a command before anything is written: each is in a folder, is none, and replaces neither another one nor what is
-/// read. Returns whether the command's text goes to standard output, as [`leaves_standard_output`].
+/// Checks the outputs of a command before anything is written: each is in a folder that exists, is no folder itself, and
+/// replaces neither another output nor what is read. Returns whether the command's text goes to standard output, as [`leaves_standard_output`].
 pub(crate) fn check_outputs(
     outputs: &[Option<&Path>],
     json: bool,
@@ -52,7 +52,7 @@ pub(crate) fn check_outputs(
     let has_text = leaves_standard_output(outputs, json)?;
     let inputs: Vec<_> = inputs.into_iter().collect();
     let outputs: Vec<&Path> = outputs.iter().copied().flatten().collect();
-    let folder = |path: &Path| Some(path::absolute(path).ok()?.parent()?.to_owned());
+    let folder = |path: &Path| Some(absolute(path).ok()?.parent()?.to_owned());
     for (position, output) in outputs.iter().enumerate() {
         if output.is_dir() {
             bail!("{} is a folder: name a file", output.display());

@@ -161,7 +161,7 @@ fn helped(error: &clap::Error) -> ExitCode {
 fn ended(done: Done) -> ExitCode {
     match done {
         Ok(code) => code,
-        // The reader has seen enough: `costof list | head`.
+        // The reader of help, or of what has no end, has seen enough; other output ends as if all were read.
         Err(Error::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

@@ -281,8 +281,9 @@ mod tests {
         for (word, id) in [("memory", "memory.latency"), ("fsync", "file.sync")] {
             assert_eq!(ids(word, Take::One), Ok(vec![id]), "{word}");
         }
-        // A round trip by its default is none by gRPC.
+        // The default of a level of memory would be another level.
         assert!(ids("L3", Take::One).unwrap_err().contains("memory.latency(size="));
+        // A round trip by its default is none by gRPC.
         for word in ["file", "grpc"] {
             let error = ids(word, Take::One).unwrap_err();
             assert!(error.contains("name one of them"), "{error}");

@@ -124,17 +124,13 @@ impl PriceList {
         }
         want(self.entry, cpu_ns);
         for rule in &self.savings {
-            let of = items.iter().filter(|item| rule.fits(item));
+            let of: Vec<&Tallied> = items.iter().filter(|item| rule.fits(item)).collect();
             let class = |item: &Tallied| self.price(&item.key).map_or(Class::Entry, |it| it.class);
-            let roughly: f64 = of.map(|item| roughly_ns(class(item)) * item.count).sum();
+            let roughly: f64 = of.iter().map(|item| roughly_ns(class(item)) * item.count).sum();
             let rows = rule.now.into_iter().chain(rule.cost);
-            let merged: BTreeSet<usize> = (rule.merged.into_iter())
-                .flat_map(|bytes| {
-                    let of = items.iter().filter(|item| rule.fits(item));
-                    of.filter_map(|item| self.price(&item.key))
-                        .flat_map(move |it| it.rows_at(bytes))
-                })
-                .collect();
+            let prices = of.iter().filter_map(|item| self.price(&item.key));
+            let merged = prices.flat_map(|price| rule.merged.map(|bytes| price.rows_at(bytes)));
+            let merged: BTreeSet<usize> = merged.flatten().collect();
             // Prices come first.
             rows.chain(merged).for_each(|row| want(row, roughly / 10.0));
         }

@@ -39,8 +39,9 @@ point! {
     /// The cost includes the kernel's accounting (memory control groups) and one page table for
     /// every 512 anonymous or 32 file pages. File pages lie 64 KiB apart with holes between, so one
     /// fault maps one page. For `minor_around` there are no holes: 256 places of a file of 16 MiB are
-    /// touched, 64 KiB apart, the last 64 or 128 timed. The file was written 4 KiB at a time, so the page cache has single pages, as of most installed programs;
-    /// of larger pieces (folios), mapping takes less. The file has no name and lies in the first of these folders that is not
+    /// touched, 64 KiB apart, the last 64 or 128 timed. The file was written 4 KiB at a time, so the
+    /// page cache has single pages, as of most installed programs; of larger pieces (folios),
+    /// mapping takes less. The file has no name and lies in the first of these folders that is not
     /// on a file system in memory: TMPDIR or else /tmp, the current folder, XDG_CACHE_HOME, HOME,
     /// /var/tmp. For `major` it is evicted (fsync, POSIX_FADV_DONTNEED), mapped with MADV_RANDOM
     /// and read in random order; a cache of the device or of the host may still serve it.
@@ -48,8 +49,8 @@ point! {
     /// # Predicted from
     /// 500 to 1,500 cycles for the exception and page walks; a fifth to three fifths of an open and
     /// close (os.syscall) for the kernel's code, which mitigations slow down alike; clearing or
-    /// copying a page at 8 to 32 bytes per cycle; 600 to 12,000 cycles for 15 more pages; huge pages cleared at 6 to 20 GB/s; a device by
-    /// its kind
+    /// copying a page at 8 to 32 bytes per cycle; 600 to 12,000 cycles for 15 more pages; huge pages
+    /// cleared at 6 to 20 GB/s; a device by its kind
     ///
     /// # Sources
     /// - L. McVoy, C. Staelin, lmbench: Portable Tools for Performance Analysis, USENIX 1996,

@@ -117,9 +117,9 @@ pub(super) fn whole_name(layer: &str) -> String {
 fn decided(comparison: &Comparison) -> String {
     let all = comparison.rows.len() + comparison.refused.len() + comparison.missing.len();
     let verdicts = [Verdict::Worse, Verdict::Better, Verdict::Differs, Verdict::NoDifference];
-    let mut counts = verdicts.map(|of| (super::count(comparison, of), super::word(of)));
-    // Of those that differ.
-    counts[2].0 -= beside_a_neighbour(comparison);
+    let shared = beside_a_neighbour(comparison);
+    let open = |of| if of == Verdict::Differs { shared } else { 0 };
+    let counts = verdicts.map(|of| (super::count(comparison, of) - open(of), super::word(of)));
     let decided: usize = counts.iter().map(|(count, _)| count).sum();
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
